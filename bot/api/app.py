@@ -21,10 +21,10 @@ from bot.api.events import EventRoutes
 from bot.api.finding import DoctorRoutes, Examine
 from bot.api.idempotent import idempotency
 from bot.api.login import LoginRoutes
-from bot.api.payload import adapter
 from bot.api.queue import HeadBranchQuery, HeadBranchRoutes, QueueRoutes
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
 from bot.api.waits import ChangeWaits
+from queue_engine.core.read_model import adapter
 from queue_engine.effects.context import Engine
 
 _COMPONENTS = "#/components/schemas"

@@ -5,7 +5,6 @@ import json
 import re
 from collections import Counter
 from datetime import UTC, datetime
-from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import web
@@ -13,7 +12,6 @@ from pydantic import (
     AwareDatetime,
     BaseModel,
     ConfigDict,
-    TypeAdapter,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -22,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from bot.api.errors import ApiError
 from bot.http.form import Refused, read_body
+from queue_engine.core.read_model import adapter
 
 IMPOSSIBLE = "impossible_instant"
 """The type of pydantic's error for a number of seconds, or an instant that does not exist."""
@@ -90,12 +89,6 @@ class EmptyBody(Payload):
 
 
 P = TypeVar("P", bound=Payload)
-
-
-@cache
-def adapter(model: Any) -> TypeAdapter[Any]:
-    """Return what serialises and describes a model of answers, or a read model of the engine."""
-    return TypeAdapter(model)
 
 
 def json_data(answer: object) -> Any:

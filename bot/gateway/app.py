@@ -3,19 +3,20 @@
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
 from bot.gateway.http.client import Call, Client, Credential, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import AppAnswer, DeliveryAddressAnswer, DeliveryAnswer, InstallationAnswer, WebhookAnswer
+from queue_engine.core.read_model import ReadModel
 
 
-class _BudgetAnswer(BaseModel):
+class _BudgetAnswer(ReadModel):
     limit: int
     remaining: int
 
 
-class _LimitsAnswer(BaseModel):
+class _LimitsAnswer(ReadModel):
     rate: _BudgetAnswer
 
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cachetools import LRUCache
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.gateway import facts
 from bot.gateway.check_reads import CheckReads
@@ -35,6 +35,7 @@ from bot.gateway.schemas import (
     PullRequestAnswer,
     RefAnswer,
 )
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
@@ -44,20 +45,20 @@ from queue_engine.domain.run import CANDIDATE
 _SUFFIXES = (".yml", ".yaml")
 
 
-class EntryPart(BaseModel):
+class EntryPart(ReadModel):
     """`TreeEntry`."""
 
     name: str
     object: FilePart | None = None
 
 
-class FilesPart(BaseModel):
+class FilesPart(ReadModel):
     """`Tree`; a file in the place of the directory has no entries."""
 
     entries: list[EntryPart] = Field(default_factory=list)
 
 
-class WorkflowsPart(BaseModel):
+class WorkflowsPart(ReadModel):
     """`Repository`; `commit` and `directory` are null if they do not exist."""
 
     id: str
@@ -65,13 +66,13 @@ class WorkflowsPart(BaseModel):
     directory: FilesPart | None = None
 
 
-class WorkflowsAnswer(BaseModel):
+class WorkflowsAnswer(ReadModel):
     """The answer to the query for workflow files."""
 
     repository: WorkflowsPart
 
 
-class TextsAnswer(BaseModel):
+class TextsAnswer(ReadModel):
     """The answer to a query for files; null where there is none, by the alias of each."""
 
     repository: dict[str, FilePart | None]

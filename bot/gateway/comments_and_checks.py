@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cachetools import LRUCache
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.gateway.http import client
 from bot.gateway.http.client import (
@@ -28,6 +28,7 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import OwnComment, OwnComments
 from queue_engine.domain.model import Repository
@@ -166,11 +167,11 @@ class CommentApi:
         return (await self._connection.call(repository, call)).data
 
 
-class _CheckRun(BaseModel):
+class _CheckRun(ReadModel):
     number: int | None = Field(default=None, alias="databaseId")
 
 
-class _Created(BaseModel):
+class _Created(ReadModel):
     check_run: _CheckRun | None = Field(default=None, alias="checkRun")
 
 

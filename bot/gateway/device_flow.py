@@ -22,10 +22,11 @@ from typing import Any
 import aiohttp
 import structlog
 from cachetools import LRUCache
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError
 
 from bot.gateway.http.client import Call, Client, Credential, parse_answer
 from bot.gateway.http.errors import refusal
+from queue_engine.core.read_model import ReadModel
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, NotFound, Unavailable
 from queue_engine.domain.facts import Actor
@@ -52,7 +53,7 @@ class LoginRefused(Exception):
         self.reason = reason
 
 
-class DeviceCode(BaseModel):
+class DeviceCode(ReadModel):
     """GitHub's answer to a begun login. The bounds keep a broken answer from stopping or hurrying a caller."""
 
     device_code: SecretStr
@@ -69,7 +70,7 @@ class Wait:
     interval: timedelta | None = None
 
 
-class _UserAnswer(BaseModel):
+class _UserAnswer(ReadModel):
     id: int
     login: str
     type: str = "User"

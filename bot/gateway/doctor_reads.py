@@ -5,13 +5,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
 from bot.gateway.rules.schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.schemas import ContentAnswer, RepositoryAnswer
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
@@ -29,18 +28,18 @@ class _RulesetAnswer(ListedRulesetAnswer):
     source_type: str = "Repository"
 
 
-class _HeadAnswer(BaseModel):
+class _HeadAnswer(ReadModel):
     sha: str
 
 
-class _PullAnswer(BaseModel):
+class _PullAnswer(ReadModel):
     number: int
     state: str
     merged_at: str | None = None
     head: _HeadAnswer
 
 
-class _TreeEntryAnswer(BaseModel):
+class _TreeEntryAnswer(ReadModel):
     path: str
     type: str
     sha: str | None = None

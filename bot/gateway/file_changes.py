@@ -11,12 +11,12 @@ A comparison lists 300 files at most, on its first page only (docs, "Compare two
 from collections.abc import Sequence
 
 from cachetools import LRUCache
-from pydantic import BaseModel
 
 from bot.gateway import facts
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import ListedCommitAnswer
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import GitHubError, Invalid, Unavailable
 from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import Repository
@@ -93,24 +93,24 @@ _CONTAINED = frozenset({"ahead", "identical"})
 """GitHub's words for a later commit that contains the earlier one."""
 
 
-class _FileAnswer(BaseModel):
+class _FileAnswer(ReadModel):
     filename: str
     previous_filename: str | None = None
 
 
-class _ChangesAnswer(BaseModel):
+class _ChangesAnswer(ReadModel):
     status: str
     files: list[_FileAnswer] | None = None
 
 
-class _TreeEntryAnswer(BaseModel):
+class _TreeEntryAnswer(ReadModel):
     path: str
     mode: str
     type: str
     sha: str
 
 
-class _TreeAnswer(BaseModel):
+class _TreeAnswer(ReadModel):
     tree: list[_TreeEntryAnswer]
     truncated: bool
 

@@ -3,13 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
-from pydantic import BaseModel
-
 from bot.gateway.http import client
 from bot.gateway.http.client import Call, QueryAnswer, Unsupported, owner_and_repo, parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ShaAnswer
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound, Unavailable
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
@@ -22,7 +21,7 @@ _ALSO_ANSWERS = frozenset({400, 409})
 """A pull request that is not ready, and a request that is under way, with the same fields as for success."""
 
 
-class _Details(BaseModel):
+class _Details(ReadModel):
     """The details of a merge in the background; `uuid` while it is pending, `sha` once it has landed."""
 
     message: str = ""
@@ -30,7 +29,7 @@ class _Details(BaseModel):
     sha: str | None = None
 
 
-class _PendingMergeAnswer(BaseModel):
+class _PendingMergeAnswer(ReadModel):
     """`PUT` and `GET .../merge-async` (gh-stack, "Merge API"; octocrab and go-github #4491 read the same fields)."""
 
     status: str

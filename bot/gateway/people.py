@@ -15,14 +15,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pydantic import BaseModel
-
 from bot.gateway import facts
 from bot.gateway.http.client import Call, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.scopes import Purpose, Scope
 from bot.gateway.schemas import PermissionAnswer
 from queue_engine.config.model import Policy
+from queue_engine.core.read_model import ReadModel
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import Actor, Permission, Snapshot
@@ -35,7 +34,7 @@ from queue_engine.store.repositories import ConfigFile
 from queue_engine.store.tokens import service_name
 
 
-class _AccountAnswer(BaseModel):
+class _AccountAnswer(ReadModel):
     id: int
     login: str
 
@@ -102,11 +101,11 @@ class Team:
 ReadTeam = Callable[[Repository, str], Awaitable[Team]]
 
 
-class _MemberAnswer(BaseModel):
+class _MemberAnswer(ReadModel):
     login: str
 
 
-class _OwnerAnswer(BaseModel):
+class _OwnerAnswer(ReadModel):
     type: str = ""
 
 

@@ -3,17 +3,19 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import Field, SecretStr
+
+from queue_engine.core.read_model import ReadModel
 
 
-class UserAnswer(BaseModel):
+class UserAnswer(ReadModel):
     """A person, a bot or an organisation."""
 
     login: str
     type: str = "User"
 
 
-class CommitUserAnswer(BaseModel):
+class CommitUserAnswer(ReadModel):
     """The account of a commit's author or committer.
 
     An unknown one is null or an empty object (schema `commit`; danger/kotlin #249, octocrab #677).
@@ -22,19 +24,19 @@ class CommitUserAnswer(BaseModel):
     login: str = ""
 
 
-class LabelAnswer(BaseModel):
+class LabelAnswer(ReadModel):
     """A label."""
 
     name: str
 
 
-class IdAnswer(BaseModel):
+class IdAnswer(ReadModel):
     """Anything of which only the id matters: an App, or something just created."""
 
     id: int
 
 
-class RepositoryAnswer(BaseModel):
+class RepositoryAnswer(ReadModel):
     """A repository. GitHub shows the merge settings only to those who may push; None means unknown."""
 
     id: int
@@ -56,7 +58,7 @@ class RepositoryAnswer(BaseModel):
         return not self.private and self.visibility == "public"
 
 
-class SideAnswer(BaseModel):
+class SideAnswer(ReadModel):
     """The head or the base of a pull request; `repo` is None when the fork was deleted."""
 
     sha: str
@@ -64,7 +66,7 @@ class SideAnswer(BaseModel):
     repo: RepositoryAnswer | None = None
 
 
-class PullRequestAnswer(BaseModel):
+class PullRequestAnswer(ReadModel):
     """`GET /repos/{owner}/{repo}/pulls/{pull_number}`. `user` is None when the account was deleted."""
 
     number: int
@@ -93,13 +95,13 @@ class PullRequestAnswer(BaseModel):
     merged_by: UserAnswer | None = None
 
 
-class NumberAnswer(BaseModel):
+class NumberAnswer(ReadModel):
     """A pull request of which only the number matters."""
 
     number: int
 
 
-class ReviewAnswer(BaseModel):
+class ReviewAnswer(ReadModel):
     """A review. `author_association` says whether its author may write: OWNER, MEMBER, COLLABORATOR, or less."""
 
     user: UserAnswer | None = None
@@ -109,21 +111,21 @@ class ReviewAnswer(BaseModel):
     commit_id: str | None = None
 
 
-class PersonAnswer(BaseModel):
+class PersonAnswer(ReadModel):
     """Who wrote a commit, as git has it. The schema promises no part (`git-user`)."""
 
     name: str = ""
     email: str = ""
 
 
-class VerificationAnswer(BaseModel):
+class VerificationAnswer(ReadModel):
     """What GitHub says of a commit's signature; `reason` is valid, unsigned, bad_email, gpgverify_error..."""
 
     verified: bool
     reason: str = ""
 
 
-class AuthoredAnswer(BaseModel):
+class AuthoredAnswer(ReadModel):
     """The git part of a pull request's commit. Without `verification` GitHub says nothing of its signature."""
 
     author: PersonAnswer | None = None
@@ -131,7 +133,7 @@ class AuthoredAnswer(BaseModel):
     verification: VerificationAnswer | None = None
 
 
-class ListedPullCommitAnswer(BaseModel):
+class ListedPullCommitAnswer(ReadModel):
     """A commit of a pull request. `author` is the account whose address it carries, if it is one's."""
 
     sha: str = ""
@@ -140,7 +142,7 @@ class ListedPullCommitAnswer(BaseModel):
     parents: list["ShaAnswer"] = Field(default_factory=list)
 
 
-class ContentAnswer(BaseModel):
+class ContentAnswer(ReadModel):
     """A file's content; `encoding` is none for what is larger than a megabyte."""
 
     type: str
@@ -148,20 +150,20 @@ class ContentAnswer(BaseModel):
     content: str = ""
 
 
-class ShaAnswer(BaseModel):
+class ShaAnswer(ReadModel):
     """A git object by its name."""
 
     sha: str
 
 
-class RefAnswer(BaseModel):
+class RefAnswer(ReadModel):
     """A branch by its full name, with what it points at."""
 
     ref: str
     object: ShaAnswer
 
 
-class CommitAnswer(BaseModel):
+class CommitAnswer(ReadModel):
     """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
 
     sha: str
@@ -170,14 +172,14 @@ class CommitAnswer(BaseModel):
     message: str = ""
 
 
-class InnerCommitAnswer(BaseModel):
+class InnerCommitAnswer(ReadModel):
     """The git part of a listed commit. Without `verification` GitHub says nothing of its signature."""
 
     tree: ShaAnswer
     verification: VerificationAnswer | None = None
 
 
-class ListedCommitAnswer(BaseModel):
+class ListedCommitAnswer(ReadModel):
     """A commit where GitHub lists it. `author` and `committer` are the accounts whose addresses it carries."""
 
     sha: str
@@ -187,7 +189,7 @@ class ListedCommitAnswer(BaseModel):
     committer: CommitUserAnswer | None = None
 
 
-class ComparisonAnswer(BaseModel):
+class ComparisonAnswer(ReadModel):
     """`GET /repos/{owner}/{repo}/compare/{basehead}`: commits in chronological order, at most 250 of them."""
 
     base_commit: ListedCommitAnswer
@@ -196,7 +198,7 @@ class ComparisonAnswer(BaseModel):
     commits: list[ListedCommitAnswer]
 
 
-class ReporterAnswer(BaseModel):
+class ReporterAnswer(ReadModel):
     """The App that reports. No two Apps have one slug; that of GitHub Actions is `github-actions` everywhere."""
 
     id: int
@@ -204,7 +206,7 @@ class ReporterAnswer(BaseModel):
     name: str = ""
 
 
-class CheckRunAnswer(BaseModel):
+class CheckRunAnswer(ReadModel):
     """A check run; `conclusion` is None until it is completed."""
 
     id: int
@@ -220,26 +222,26 @@ class CheckRunAnswer(BaseModel):
     completed_at: datetime | None = None
 
 
-class AnnotationAnswer(BaseModel):
+class AnnotationAnswer(ReadModel):
     """An annotation of a check run."""
 
     message: str | None = None
 
 
-class GroupMemberAnswer(BaseModel):
+class GroupMemberAnswer(ReadModel):
     """A workflow run that holds a concurrency group, or waits for it."""
 
     run_name: str
     run_html_url: str | None = None
 
 
-class ConcurrencyGroupAnswer(BaseModel):
+class ConcurrencyGroupAnswer(ReadModel):
     """A concurrency group with its runs under way."""
 
     group_members: list[GroupMemberAnswer]
 
 
-class CheckSuiteAnswer(BaseModel):
+class CheckSuiteAnswer(ReadModel):
     """A check suite; `latest_check_runs_count` counts the newest run of each of its checks."""
 
     id: int
@@ -250,7 +252,7 @@ class CheckSuiteAnswer(BaseModel):
     created_at: datetime | None = None
 
 
-class WorkflowRunAnswer(BaseModel):
+class WorkflowRunAnswer(ReadModel):
     """A workflow run of GitHub Actions. One that was parked for approval is completed, `action_required`.
 
     Accounts that were deleted are None.
@@ -272,7 +274,7 @@ class WorkflowRunAnswer(BaseModel):
     triggering_actor: UserAnswer | None = None
 
 
-class StatusAnswer(BaseModel):
+class StatusAnswer(ReadModel):
     """A commit status in the combined status."""
 
     id: int
@@ -285,14 +287,14 @@ class StatusAnswer(BaseModel):
     """The picture of who set it; that of an App is filed under the App's number."""
 
 
-class IssueAnswer(BaseModel):
+class IssueAnswer(ReadModel):
     """An issue in a list; pull requests are those that have `pull_request`."""
 
     number: int
     pull_request: dict[str, Any] | None = None
 
 
-class DeliveryAnswer(BaseModel):
+class DeliveryAnswer(ReadModel):
     """`GET /app/hook/deliveries`. `guid` stays the same when a delivery is sent again, `id` does not."""
 
     id: int
@@ -305,13 +307,13 @@ class DeliveryAnswer(BaseModel):
     action: str | None = None
 
 
-class DeliveryAddressAnswer(BaseModel):
+class DeliveryAddressAnswer(ReadModel):
     """`GET /app/hook/deliveries/{delivery_id}`, of which only the address matters; the schema does not promise it."""
 
     url: str | None = None
 
 
-class EventAnswer(BaseModel):
+class EventAnswer(ReadModel):
     """An event of an issue's history."""
 
     event: str
@@ -320,7 +322,7 @@ class EventAnswer(BaseModel):
     actor: UserAnswer | None = None
 
 
-class ActivityAnswer(BaseModel):
+class ActivityAnswer(ReadModel):
     """A move of a branch, with the instant at which GitHub took it. Where there was or is no branch, zeros stand."""
 
     ref: str
@@ -330,7 +332,7 @@ class ActivityAnswer(BaseModel):
     actor: UserAnswer | None = None
 
 
-class CommentAnswer(BaseModel):
+class CommentAnswer(ReadModel):
     """A comment on a pull request."""
 
     id: int
@@ -341,20 +343,20 @@ class CommentAnswer(BaseModel):
     updated_at: datetime | None = None
 
 
-class PermissionAnswer(BaseModel):
+class PermissionAnswer(ReadModel):
     """A person's permission. `permission` knows no triage and no maintain; `role_name` may be an organisation's own."""
 
     permission: str
     role_name: str | None = None
 
 
-class _AccountAnswer(BaseModel):
+class _AccountAnswer(ReadModel):
     """An account in such an answer."""
 
     login: str = ""
 
 
-class AppAnswer(BaseModel):
+class AppAnswer(ReadModel):
     """`GET /app`."""
 
     slug: str
@@ -366,7 +368,7 @@ class AppAnswer(BaseModel):
     created_at: datetime | None = None
 
 
-class InstallationAnswer(BaseModel):
+class InstallationAnswer(ReadModel):
     """An installation of the App."""
 
     id: int
@@ -382,7 +384,7 @@ class InstallationAnswer(BaseModel):
         return "" if self.account is None else self.account.login
 
 
-class WebhookAnswer(BaseModel):
+class WebhookAnswer(ReadModel):
     """`GET /app/hook/config`. GitHub masks the secret, and leaves it out if there is none.
 
     By its schema `insecure_ssl` may be a number.
@@ -394,7 +396,7 @@ class WebhookAnswer(BaseModel):
     secret: str | None = None
 
 
-class TokenAnswer(BaseModel):
+class TokenAnswer(ReadModel):
     """`POST /app/installations/{installation_id}/access_tokens`."""
 
     token: SecretStr
@@ -402,7 +404,7 @@ class TokenAnswer(BaseModel):
     permissions: dict[str, str] = Field(default_factory=dict)
 
 
-class FilePart(BaseModel):
+class FilePart(ReadModel):
     """`Blob`; other objects, such as directories, have none of its fields."""
 
     text: str | None = None
@@ -415,13 +417,13 @@ class FilePart(BaseModel):
         return "" if self.is_truncated or self.is_binary else self.text or ""
 
 
-class CommitPart(BaseModel):
+class CommitPart(ReadModel):
     """A git object."""
 
     oid: str
 
 
-class ConfigPart(BaseModel):
+class ConfigPart(ReadModel):
     """`Repository` with its configuration; `file` is null if there is none."""
 
     number: int = Field(alias="databaseId")

@@ -180,6 +180,7 @@ async def _run_until_stopped(
     application = bot.application() if web else None
     # What is there by now stays. To look through its 140,000 objects again stops every answer for 90 ms (measured),
     # and the goal of `make bench` for the answers to webhooks in a burst is a p99 of 100 ms.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     runner = await listen(application, bot.settings, bound) if application is not None else None

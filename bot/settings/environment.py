@@ -5,20 +5,20 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
     ValidationInfo,
     field_validator,
 )
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from bot.settings.private_key import private_key
 from bot.settings.safe_values import (
@@ -86,10 +86,10 @@ _FOR_ROTATION = (
 )
 
 
-class PageSettings(BaseSettings):
+class PageSettings(BaseModel):
     """The settings of pages."""
 
-    model_config = SettingsConfigDict(case_sensitive=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(frozen=True, validate_default=True, defer_build=True)
 
     client_id: str | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_ID")
     """The App's client id; IMQ asks GitHub for it if it is not set."""
@@ -216,12 +216,10 @@ def _lower(value: Any) -> Any:
 Seconds = Annotated[timedelta, BeforeValidator(seconds), Field(gt=timedelta(0))]
 
 
-class QueueSettings(BaseSettings):
+class QueueSettings(BaseModel):
     """The operator's settings of queues. Construct with `load_queue_settings`."""
 
-    model_config = SettingsConfigDict(
-        case_sensitive=True, extra="ignore", frozen=True, validate_default=True, hide_input_in_errors=True
-    )
+    model_config = ConfigDict(frozen=True, validate_default=True, hide_input_in_errors=True, defer_build=True)
 
     check_timeout: Seconds = Field(timedelta(seconds=7200), validation_alias="IMQ_CHECK_TIMEOUT_SECONDS")
     """How long required checks may take."""
@@ -444,15 +442,14 @@ _S = TypeVar("_S", bound=QueueSettings)
 
 
 def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
-    source = EnvSettingsSource(kind, case_sensitive=True)
-    source.env_vars = given = _set_variables(environ)
+    given = _set_variables(environ)
     problems = [
         f"{name} is no setting of IMQ: did you mean {meant}?"
         for name, meant in unknown_names(given, _NAMES).items()
         if meant is not None
     ]
     try:
-        settings = kind(_build_sources=((source,), {}))
+        settings = kind.model_validate(given)
     except ValidationError as error:
         found = [(str(problem["loc"][0]), problem["type"], problem["msg"]) for problem in error.errors()]
         found.sort(key=lambda problem: problem[0] not in CREDENTIALS)
@@ -512,6 +509,8 @@ def unknown_names(environ: Mapping[str, str], known: Collection[str]) -> dict[st
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """Return the most similar setting: by the same words, by similarity, or as the only one with its words."""
+    from difflib import get_close_matches
+
     upper = name.upper()
     for meant in (upper, upper.removeprefix(PREFIX)):
         if meant in known:

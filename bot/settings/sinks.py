@@ -15,7 +15,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_settings import NoDecode
 
 from bot.settings.safe_values import is_private
 from notifications.sinks.sink import DEFAULT_EVENTS, EventKind, Sink, SinkKind, key_of
@@ -79,7 +78,7 @@ _Event = Annotated[EventKind, BeforeValidator(_event)]
 class _Entry(BaseModel):
     """One entry of the list."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
     name: str = Field(pattern=f"^{_NAME.pattern}$")
     slack: _Url | None = None
@@ -189,5 +188,5 @@ def _sentence(loc: tuple[int | str, ...], kind: str, message: str) -> str:
     return f"{key}: {message}" if key else "must be a list of keys and values"
 
 
-Sinks = Annotated[tuple[Sink, ...], NoDecode, BeforeValidator(read_sinks)]
+Sinks = Annotated[tuple[Sink, ...], BeforeValidator(read_sinks)]
 """The setting: YAML, which becomes sinks."""

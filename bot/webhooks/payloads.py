@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
+
+from queue_engine.core.read_model import ReadModel
 
 
 def _without_nul(text: str) -> str:
@@ -28,23 +30,23 @@ _COMMITS_LISTED = 2048
 Identity = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class Sender(BaseModel):
+class Sender(ReadModel):
     login: Word
     type: Word = "User"
 
 
-class Repository(BaseModel):
+class Repository(ReadModel):
     id: Identity
     full_name: Word
     default_branch: Word | None = None
     pushed_at: datetime | None = None
 
 
-class Id(BaseModel):
+class Id(ReadModel):
     id: Identity
 
 
-class Payload(BaseModel):
+class Payload(ReadModel):
     """The common fields of all deliveries to an App; each event has a model of its own."""
 
     installation: Id
@@ -76,19 +78,19 @@ class OfRepository(Payload):
     repository: Repository
 
 
-class Label(BaseModel):
+class Label(ReadModel):
     name: Phrase
 
 
-class Head(BaseModel):
+class Head(ReadModel):
     sha: Word
 
 
-class Base(BaseModel):
+class Base(ReadModel):
     ref: Word
 
 
-class PullRequest(BaseModel):
+class PullRequest(ReadModel):
     number: Number
     title: Phrase = ""
     user: Sender | None = None
@@ -103,7 +105,7 @@ class PullRequest(BaseModel):
     """In each payload since 2021 (octokit/webhooks #408, github/rest-api-description #2491)."""
 
 
-class Changes(BaseModel):
+class Changes(ReadModel):
     base: dict[str, Any] | None = None
     title: dict[str, Any] | None = None
 
@@ -116,7 +118,7 @@ class PullRequestEvent(OfRepository):
     changes: Changes = Field(default_factory=Changes)
 
 
-class Review(BaseModel):
+class Review(ReadModel):
     id: Identity | None = None
     state: Word
     user: Sender | None = None
@@ -132,7 +134,7 @@ class ReviewEvent(OfRepository):
     review: Review | None = None
 
 
-class Thread(BaseModel):
+class Thread(ReadModel):
     node_id: Word
 
 
@@ -144,7 +146,7 @@ class ReviewThreadEvent(OfRepository):
     thread: Thread
 
 
-class Issue(BaseModel):
+class Issue(ReadModel):
     number: Number
     user: Sender | None = None
     pull_request: dict[str, Any] | None = None
@@ -152,7 +154,7 @@ class Issue(BaseModel):
     updated_at: datetime | None = None
 
 
-class Comment(BaseModel):
+class Comment(ReadModel):
     id: Identity
     body: Text | None = None
     created_at: datetime | None = None
@@ -167,7 +169,7 @@ class CommentEvent(OfRepository):
     comment: Comment
 
 
-class CheckRun(BaseModel):
+class CheckRun(ReadModel):
     id: Identity | None = None
     name: Phrase
     head_sha: Word
@@ -185,17 +187,17 @@ class CheckRunEvent(OfRepository):
     check_run: CheckRun
 
 
-class SuiteApp(BaseModel):
+class SuiteApp(ReadModel):
     id: Identity | None = None
 
 
-class PullRequestNumber(BaseModel):
+class PullRequestNumber(ReadModel):
     """A pull request of which only the number matters."""
 
     number: Number
 
 
-class CheckSuite(BaseModel):
+class CheckSuite(ReadModel):
     """A check suite. By its schema the App's id may be null."""
 
     head_sha: Word
@@ -216,7 +218,7 @@ class CheckSuiteEvent(OfRepository):
     check_suite: CheckSuite
 
 
-class WorkflowRun(BaseModel):
+class WorkflowRun(ReadModel):
     head_sha: Word
     status: Word | None = None
     conclusion: Word | None = None
@@ -235,7 +237,7 @@ class StatusEvent(OfRepository):
     updated_at: datetime | None = None
 
 
-class PushedCommit(BaseModel):
+class PushedCommit(ReadModel):
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
 from notifications.render.status import Names, blocker_sentence, failing_sentence, status_lines, with_facts
 from notifications.texts import REASONS
 from notifications.texts.not_ready import NOT_READY
 from queue_engine.commands.table import CATALOGUE
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.notice import QUESTIONS, CommandReply, Notice, Reply, ReplyKind
@@ -70,8 +69,6 @@ _MOST_LISTED = 20
 _MOST_SHOWN = 10
 """Entries in the reply to `/status`."""
 
-_BLOCKERS = TypeAdapter(tuple[Blocker, ...])
-
 
 def render_replies(replies: CommandReply, notice: Notice, facts: ReplyFacts | None = None) -> str | None:
     """Render the replies as a quotation, apart from IMQ's own notices; None without replies.
@@ -105,7 +102,10 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.HELP:
             return [REPLIES[reply.code], *_commands()]
         case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:
-            return [_fill(reply, answer), *_blockers(_BLOCKERS.validate_python(facts.get("blockers") or ()), notice)]
+            return [
+                _fill(reply, answer),
+                *_blockers(adapter(tuple[Blocker, ...]).validate_python(facts.get("blockers") or ()), notice),
+            ]
         case ReplyKind.HELD if "priority" in facts:
             return [f"{_fill(reply, answer)} {JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:

@@ -18,11 +18,12 @@ from enum import StrEnum
 from typing import Any
 
 import structlog
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from queue_engine.config.patterns import branch_matches
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.jobs.job import JobRequest
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue, TimelineEvent
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 
@@ -104,7 +105,7 @@ _LONGEST = 1000
 _MOST_CHECKS = 20
 
 
-class FailingCheck(BaseModel):
+class FailingCheck(ReadModel):
     """A check that failed: its page, and the names of its failed jobs."""
 
     model_config = ConfigDict(frozen=True)
@@ -114,7 +115,7 @@ class FailingCheck(BaseModel):
     jobs: tuple[str, ...] = ()
 
 
-class Message(BaseModel):
+class Message(ReadModel):
     """The content of a message, before rendering. Texts of others are as GitHub has them."""
 
     model_config = ConfigDict(frozen=True)

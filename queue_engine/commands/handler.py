@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import structlog
-from pydantic import TypeAdapter
 
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import Case
@@ -22,6 +21,7 @@ from queue_engine.commands.context import CommandContext, parse_failure
 from queue_engine.commands.parse import CommandRequest, ParseError, parse_priority, read, until
 from queue_engine.commands.table import MAX_COMMANDS, Command, CommandName, CommandPermission
 from queue_engine.control import pauses
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
@@ -140,9 +140,6 @@ def not_ready_reply(context: CommandContext, request: CommandRequest, entry: Ent
     return context.reply(request, ReplyKind.NOT_READY, reason=first.reason.value, detail=first.detail or "", **facts)
 
 
-_BLOCKERS = TypeAdapter(tuple[Blocker, ...])
-
-
 async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
     """Pause the queue of the base branch until somebody resumes it."""
     branch = context.pull.base_branch
@@ -174,7 +171,7 @@ async def resume(change: Change, context: CommandContext, request: CommandReques
     done = await pauses.resume(change, context.repository, context.pull.base_branch, by=context.by)
     facts: dict[str, Any] = {"depth": len(done.concerned)}
     if blockers := queue_blockers(done.queue, context.policy, change.now):
-        facts["blockers"] = _BLOCKERS.dump_python(blockers, mode="json")
+        facts["blockers"] = adapter(tuple[Blocker, ...]).dump_python(blockers, mode="json")
     if not done.changed:
         return context.reply(request, ReplyKind.NOT_PAUSED, accepted=False, **facts)
     facts["reason"] = done.lifted[0][0].value

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from difflib import get_close_matches
 from zoneinfo import ZoneInfo
 
 from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS, MAX_POINTS, PRIORITIES, Command, CommandName
@@ -73,6 +72,8 @@ def _meant(word: str) -> str | None:
         return word
     if len(word) > _LONGEST_WORD or not word.isalpha():
         return None
+    from difflib import get_close_matches
+
     return _SYNONYMS.get(word) or next(iter(get_close_matches(word, _FIRST_WORDS[1:], n=1, cutoff=_SIMILAR)), None)
 
 

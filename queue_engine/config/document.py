@@ -7,23 +7,14 @@ text, and so do YAML 1.1's further truth values and numbers of base 60 (`on`, `1
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 from unicodedata import category
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    Event,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
-from ruamel.yaml.reader import ReaderError
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError
+    from ruamel.yaml.events import AliasEvent, Event, MappingStartEvent, ScalarEvent, SequenceStartEvent
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode's categories of control and format characters, surrogates, and line separators."""
@@ -51,6 +42,8 @@ class ConfigError(Exception):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Suggest the most similar known word, or all known words if none is similar and they are few; may be empty."""
+    from difflib import get_close_matches
+
     known = sorted(known)
     if close := get_close_matches(word, known, n=1, cutoff=0.6):
         return f"; did you mean {close[0]}?"
@@ -81,11 +74,19 @@ _WHOLE = re.compile(r"[-+]?[0-9]{1,18}")
 _BROKEN = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
-class _Reader(YAML):
-    """Looks for no plug-ins of ruamel.yaml on disk: for each small file that took a third of the time."""
+@cache
+def _reader() -> "type[YAML]":
+    """Import ruamel.yaml at the first file: it takes 2 MB, and many repositories have none.
 
-    def official_plug_ins(self) -> list[str]:
-        return []
+    It looks for no plug-ins on disk: for each small file that took a third of the time.
+    """
+    from ruamel.yaml import YAML
+
+    class Reader(YAML):
+        def official_plug_ins(self) -> list[str]:
+            return []
+
+    return Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,12 @@ def parse(text: str, *, longest: int = MAX_CHARACTERS, most_values: int = _MOST_
     """Parse one document. Raises ConfigError if it is not YAML, too long, nested too deep, or has too many values."""
     if len(text) > longest:
         raise _fault(1, f"is longer than {longest // 1024} KiB.")
-    builder = _Builder(most_values)
+    reader, builder = _reader(), _Builder(most_values)
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.reader import ReaderError
+
     try:
-        for event in _Reader(typ="safe", pure=True).parse(text):
+        for event in reader(typ="safe", pure=True).parse(text):
             builder.take(event)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -127,7 +131,7 @@ def _fault(line: int, sentence: str) -> ConfigError:
     return ConfigError([Problem(line, "", f"The file {sentence}" if not sentence[0].isupper() else sentence)])
 
 
-def _explained(error: MarkedYAMLError, text: str) -> str:
+def _explained(error: "MarkedYAMLError", text: str) -> str:
     """Explain a frequent mistake, or else quote the parser."""
     mark = error.problem_mark
     lines = text.splitlines()
@@ -169,21 +173,24 @@ class _Builder:
     """The value of each anchor, and how many values it contains."""
     _values: int = 0
 
-    def take(self, event: Event) -> None:
+    def take(self, event: "Event") -> None:
         """Process one event. Raises ConfigError for a fault that makes the rest unreadable."""
-        line = event.start_mark.line + 1
-        if isinstance(event, ScalarEvent):
-            self._scalar(event, line)
-        elif isinstance(event, MappingStartEvent | SequenceStartEvent):
-            self._begin(event, line)
-        elif isinstance(event, MappingEndEvent | SequenceEndEvent):
-            self._end()
-        elif isinstance(event, AliasEvent):
-            self._alias(event, line)
-        elif isinstance(event, DocumentStartEvent) and self.root is not None:
-            raise _fault(line, "A second document begins here: remove the `---`.")
+        line, taken = event.start_mark.line + 1, cast(Any, event)
+        match type(event).__name__:
+            case "ScalarEvent":
+                self._scalar(taken, line)
+            case "MappingStartEvent":
+                self._begin(taken, {}, line)
+            case "SequenceStartEvent":
+                self._begin(taken, [], line)
+            case "MappingEndEvent" | "SequenceEndEvent":
+                self._end()
+            case "AliasEvent":
+                self._alias(taken, line)
+            case "DocumentStartEvent" if self.root is not None:
+                raise _fault(line, "A second document begins here: remove the `---`.")
 
-    def _scalar(self, event: ScalarEvent, line: int) -> None:
+    def _scalar(self, event: "ScalarEvent", line: int) -> None:
         if self._wants_key():
             self._key(str(event.value), line)
             return
@@ -195,14 +202,15 @@ class _Builder:
         if event.anchor:
             self._anchors[event.anchor] = value, 1
 
-    def _begin(self, event: MappingStartEvent | SequenceStartEvent, line: int) -> None:
+    def _begin(
+        self, event: "MappingStartEvent | SequenceStartEvent", value: dict[str, Any] | list[Any], line: int
+    ) -> None:
         if self._wants_key():
             raise _fault(line, "A list or a section cannot be a key: quote a text that has braces.")
         if len(self._open) >= _DEEPEST:
             raise _fault(line, f"More than {_DEEPEST} levels are nested here.")
         began_with = self._values
         self._count(1, line)
-        value: dict[str, Any] | list[Any] = {} if isinstance(event, MappingStartEvent) else []
         self._open.append(_Open(value, self._put(value, line), event.anchor, began_with))
 
     def _end(self) -> None:
@@ -211,7 +219,7 @@ class _Builder:
             # Known only from here on, so that no value can contain itself.
             self._anchors[ended.anchor] = ended.value, self._values - ended.began_with
 
-    def _alias(self, event: AliasEvent, line: int) -> None:
+    def _alias(self, event: "AliasEvent", line: int) -> None:
         if self._wants_key():
             raise _fault(line, "An alias cannot be a key here: write it out.")
         if event.anchor not in self._anchors:

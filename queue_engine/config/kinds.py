@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -21,6 +20,7 @@ from pydantic_core import CoreSchema
 
 from queue_engine.config import freezes, merge_commit, patterns
 from queue_engine.config.document import nearest, quoted
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.facts import MergeMethod, RequiredCheck
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FIX, Candidates, PriorityLabel, TrainForks, has_label
@@ -70,7 +70,7 @@ TEXT_PLACEHOLDERS = ("base", "label", "position")
 """The placeholders of the repository's own texts."""
 
 
-class ConfigModel(BaseModel):
+class ConfigModel(ReadModel):
     """A mapping in the file. Unknown keys are refused, so that no misspelt key is silently ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

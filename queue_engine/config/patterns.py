@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 from queue_engine.config.document import quoted
 
 LONGEST = 300
@@ -43,6 +41,8 @@ def blocked_title(patterns: Iterable[str], title: str) -> str | None:
 
 def title_pattern(pattern: str) -> str:
     """Check a pattern of RE2. Raises ValueError with RE2's message."""
+    import re2
+
     try:
         _compiled(pattern)
     except re2.error as error:
@@ -54,6 +54,8 @@ def title_pattern(pattern: str) -> str:
 
 def branch_pattern(pattern: str) -> str:
     """Check a pattern of wildcards. Raises ValueError."""
+    import re2
+
     if pattern.startswith("!"):
         raise ValueError("cannot begin with !: add an earlier rule for the excluded branches")
     try:
@@ -76,6 +78,9 @@ def path_pattern(pattern: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _compiled(pattern: str) -> Any:
+    # Imported when used: few policies have patterns, and RE2 takes 2 MB.
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 1 << 20
@@ -92,4 +97,4 @@ def _translated(found: re.Match[str]) -> str:
         inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", found["set"])
         return f"[{'^/' if found['not'] else ''}{inside}]"
     fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return fixed.get(part) or re2.escape(part)
+    return fixed.get(part) or re.escape(part)

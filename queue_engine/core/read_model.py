@@ -1,10 +1,12 @@
 """Read models that programs get as they are: pydantic serialises the dataclasses themselves, without a copy of them."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, computed_field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, computed_field
 
-__all__ = ["INTERNAL", "serialized"]
+__all__ = ["INTERNAL", "ReadModel", "adapter", "serialized"]
 
 if TYPE_CHECKING:
     from builtins import property as serialized
@@ -17,3 +19,13 @@ else:
 
 INTERNAL: Any = Field(exclude=True)
 """Annotates a field that no program gets."""
+
+
+class ReadModel(BaseModel):
+    """A model that pydantic builds at its first use: most processes need a part of them."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""Returns what reads, serialises and describes a type, built at its first use."""

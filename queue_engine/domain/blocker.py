@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Self
 
-from pydantic import TypeAdapter
-
-from queue_engine.core.read_model import INTERNAL
+from queue_engine.core.read_model import INTERNAL, adapter
 from queue_engine.domain.model import PROCESSING, Entry
 from queue_engine.domain.reasons import Reason
 
@@ -86,11 +84,11 @@ class BlockerNotices:
     @classmethod
     def from_json(cls, stored: str | None) -> Self | None:
         """Read the announcement that a queue stores."""
-        return None if stored is None else TypeAdapter(cls).validate_json(stored)
+        return None if stored is None else adapter(cls).validate_json(stored)
 
     def to_json(self) -> str:
         """Serialize the announcement for its queue."""
-        return TypeAdapter(type(self)).dump_json(self).decode()
+        return adapter(type(self)).dump_json(self).decode()
 
     def began(self, blockers: Sequence[Blocker]) -> tuple[Blocker, ...]:
         """Return the blockers that are new, or have changed since their announcement."""

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
+
+from queue_engine.core.read_model import ReadModel
 
 KEPT = timedelta(minutes=15)
 """How long a fact contradicts reads. A lost webhook, such as one of a forced push, misleads no longer (P5)."""
@@ -54,7 +56,7 @@ Instant = Annotated[datetime, AfterValidator(_aware)]
 """A time of GitHub's; one without a zone is UTC."""
 
 
-class _Frozen(BaseModel):
+class _Frozen(ReadModel):
     model_config = ConfigDict(frozen=True)
 
 

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, Field
 
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.departure import Cause
 from queue_engine.domain.facts import CheckReport, FailingCheck
 from queue_engine.domain.reasons import Reason
@@ -103,7 +104,7 @@ class TrainProgress(StrEnum):
     """The run that failed had no other member that has not landed."""
 
 
-class TrainNotice(BaseModel):
+class TrainNotice(ReadModel):
     """The state of one member, for people."""
 
     model_config = ConfigDict(frozen=True)
@@ -131,7 +132,7 @@ class TrainNotice(BaseModel):
     """The chance that this pull request makes its run fail, from 0 to 1."""
 
 
-class TrainLanding(BaseModel):
+class TrainLanding(ReadModel):
     """What a landing with others saved."""
 
     model_config = ConfigDict(frozen=True)
@@ -191,7 +192,7 @@ def kind_of(body: str) -> str | None:
     return None if found is None else found["kind"]
 
 
-class Reply(BaseModel):
+class Reply(ReadModel):
     """The result of one command."""
 
     model_config = ConfigDict(frozen=True)
@@ -200,11 +201,11 @@ class Reply(BaseModel):
     """The command as typed, without the slash; not trusted."""
     accepted: bool
     code: ReplyKind
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = Field(default_factory=dict)
     """The variable parts of the sentence; `ReplyKind` lists those of each code. Texts from users are not trusted."""
 
 
-class CommandReply(BaseModel):
+class CommandReply(ReadModel):
     """The results of the commands in the last comment that had any."""
 
     model_config = ConfigDict(frozen=True)
@@ -215,7 +216,7 @@ class CommandReply(BaseModel):
     """In the order of the commands; without those that wait."""
 
 
-class BlockerFacts(BaseModel):
+class BlockerFacts(ReadModel):
     """A further blocker of the queue, or unmet requirement, beside the most important one, as facts of a notice."""
 
     model_config = ConfigDict(frozen=True)
@@ -225,7 +226,7 @@ class BlockerFacts(BaseModel):
     until: datetime | None = None
 
 
-class Notice(BaseModel):
+class Notice(ReadModel):
     """All facts of the comment and the check run.
 
     `position` is zero-based, as of `at`: in the queue, or, while held, among the entries that wait for room. `people`

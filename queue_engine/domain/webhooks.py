@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.known_facts import Fact
 from queue_engine.domain.model import Repository
 
@@ -16,7 +17,7 @@ WEBHOOK_JOB = "webhook"
 """Kind of the job that follows one stored delivery; its request is the `WebhookEvent`."""
 
 
-class Webhook(BaseModel):
+class Webhook(ReadModel):
     """What every normalized delivery has. `kind` is its meaning for a queue."""
 
     model_config = ConfigDict(frozen=True)
@@ -303,6 +304,4 @@ WebhookEvent = Annotated[
     Field(discriminator="kind"),
 ]
 """One normalized delivery."""
-
-WEBHOOK_EVENTS: TypeAdapter[WebhookEvent] = TypeAdapter(WebhookEvent)
 """Reads an event from the request of its job."""

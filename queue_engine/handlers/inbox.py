@@ -21,6 +21,7 @@ from queue_engine.core.jobs.job import Dead, Hold, Outcome, Retry
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
+from queue_engine.core.read_model import adapter
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain import webhooks
@@ -166,7 +167,7 @@ class Inbox:
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
     async def _follow(self, job: Job) -> None:
-        webhook = webhooks.WEBHOOK_EVENTS.validate_python(job.request)
+        webhook = adapter(webhooks.WebhookEvent).validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             await self._handle(webhook, job)
             if isinstance(webhook, webhooks.PullRequestWebhook):

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, time
 from math import ceil
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
@@ -36,6 +35,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from queue_engine.core.database.database import Upsert
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason, WaitKind
@@ -84,7 +84,6 @@ def _add(sums: dict[str, float], check: RerunCheck, jobs: int) -> None:
         sums["ci_known"] += 1
 
 
-_FLAKY = TypeAdapter(tuple[RerunCheck, ...])
 _REPOSITORY = departures.c.repository_id == bindparam("its_repository")
 _BRANCH = departures.c.base_branch == bindparam("its_branch")
 _SAME = (_REPOSITORY, departures.c.number == bindparam("its_number"), _BRANCH)
@@ -212,7 +211,7 @@ def departure_in(row: Row[Any]) -> Departure:
     """Read a departure from its row."""
     values = {name: row._mapping[name] for name in Departure.__dataclass_fields__}
     reason = None if row.reason is None else Reason(row.reason)
-    flaky = _FLAKY.validate_python(row.flaky or ())
+    flaky = adapter(tuple[RerunCheck, ...]).validate_python(row.flaky or ())
     return Departure(**values | {"outcome": EntryStatus(row.outcome), "reason": reason, "flaky": flaky})
 
 

@@ -7,15 +7,14 @@ compares a read with them.
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
-from pydantic import TypeAdapter
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.known_facts import Fact, Known, Statement
 from queue_engine.store.tables import known_facts, sweeps
 
-_STATEMENT: TypeAdapter[Statement] = TypeAdapter(Statement)
 _RECORD = known_facts.insert()
 _ABOUT = (
     select(known_facts.c.subject, known_facts.c.statement, known_facts.c.at)
@@ -58,7 +57,7 @@ class KnownFacts:
         values = {"its_repository": repository_id, "subjects": list(subjects), "since": since}
         found: dict[str, list[Known]] = {}
         for row in await self._connection.execute(_ABOUT, values):
-            found.setdefault(row.subject, []).append(Known(_STATEMENT.validate_python(row.statement), row.at))
+            found.setdefault(row.subject, []).append(Known(adapter(Statement).validate_python(row.statement), row.at))
         return found
 
     async def purge(self, before: datetime) -> None:

@@ -92,7 +92,7 @@ _FORMER = {
 }
 """The columns that files of an earlier IMQ name otherwise, by their former names."""
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
 def _type(column: Column[Any]) -> Any:

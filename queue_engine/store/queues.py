@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 from json import dumps, loads
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
@@ -35,6 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Upsert
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.facts import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
 from queue_engine.domain.reasons import Reason
@@ -97,7 +97,6 @@ that `owner` has under way count. `of_repository` and `of_installation` bound ho
 """
 
 
-_PAUSE = TypeAdapter(Pause)
 _CHANGE_OF_PAUSE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
@@ -119,14 +118,14 @@ class Pauses:
 
         The queue is due at once, also during a backoff: its pass announces the pause, and sets the next due time.
         """
-        values = {pause.reason.value: _PAUSE.dump_python(pause, mode="json"), "due_at": pause.since}
+        values = {pause.reason.value: adapter(Pause).dump_python(pause, mode="json"), "due_at": pause.since}
         await self._connection.execute(_CHANGE_OF_PAUSE, {"its_id": queue_id, **values})
         await self._wake(queue_id, pause.since)
 
     async def note(self, queue_id: int, pause: Pause) -> None:
         """Pause the queue for this reason without making it due: its next pass comes by itself, and announces it."""
         await self._connection.execute(
-            _CHANGE_OF_PAUSE, {"its_id": queue_id, pause.reason.value: _PAUSE.dump_python(pause, mode="json")}
+            _CHANGE_OF_PAUSE, {"its_id": queue_id, pause.reason.value: adapter(Pause).dump_python(pause, mode="json")}
         )
 
     async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
@@ -144,7 +143,7 @@ class Pauses:
 def pauses_of(row: Row[Any]) -> tuple[Pause, ...]:
     """Read the pauses from a row of `queues`, the most important first."""
     stored = (row._mapping[reason.value] for reason in PAUSES)
-    return tuple(_PAUSE.validate_python(pause) for pause in stored if pause is not None)
+    return tuple(adapter(Pause).validate_python(pause) for pause in stored if pause is not None)
 
 
 _TIPS = select(queues.c.repository_id, queues.c.red_tip).where(

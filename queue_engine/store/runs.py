@@ -8,7 +8,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import (
     BindParameter,
     Integer,
@@ -26,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
@@ -36,14 +36,14 @@ _STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", 
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
 RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items())
 """Columns that `run_of` reads beside a member's `run_id`."""
-_READ: dict[str, TypeAdapter[Any]] = {
-    "timings": TypeAdapter(tuple[CheckTiming, ...]),
-    "members": TypeAdapter(tuple[RunMember, ...]),
-    "tested": TypeAdapter(frozenset[int]),
-    "state": TypeAdapter(RunState),
-    "trigger": TypeAdapter(CandidateTrigger),
+_READ: dict[str, Any] = {
+    "timings": tuple[CheckTiming, ...],
+    "members": tuple[RunMember, ...],
+    "tested": frozenset[int],
+    "state": RunState | None,
+    "trigger": CandidateTrigger | None,
 }
-"""How values are read that are not stored as they are."""
+"""The types of values that are not stored as they are."""
 
 _ID = runs.c.id == bindparam("its_id", type_=Integer)
 _ALL = (
@@ -130,14 +130,15 @@ def run_of(row: Row[Any]) -> Run:
     if row.run_id is None:
         return NOT_BEGUN
     values = {name: value for name, label in _COLUMNS.items() if (value := row._mapping[label]) is not None}
-    values |= {name: how.validate_python(values[name]) for name, how in _READ.items() if name in values}
+    values |= {name: adapter(kind).validate_python(values[name]) for name, kind in _READ.items() if name in values}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Run(row.run_id, **{**values, **lists})
 
 
 def _values(run: Run) -> dict[str, Any]:
     values = {name: getattr(run, name) for name in _STORED}
-    values |= {name: how.dump_python(values[name], mode="json", exclude_none=True) for name, how in _READ.items()}
+    for name, kind in _READ.items():
+        values[name] = adapter(kind).dump_python(values[name], mode="json", exclude_none=True)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from sqlalchemy import BindParameter, Row, Select, bindparam, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import Mode
@@ -17,8 +18,6 @@ from queue_engine.domain.shadow_pull import ShadowPull
 from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
 from queue_engine.store.tables import outbox, rejections, repositories, shadow_pulls
-
-_RECORD = TypeAdapter(ShadowPull)
 
 _ID: BindParameter[int] = bindparam("its_repository")
 _OF_REPOSITORY = shadow_pulls.c.repository_id == _ID
@@ -104,7 +103,7 @@ class Shadow:
             "merge_sha": pull.landing.sha if pull.landing else None,
             "due_at": pull.due_at,
             "changed_at": now,
-            "record": _RECORD.dump_python(pull, mode="json", exclude_computed_fields=True),
+            "record": adapter(ShadowPull).dump_python(pull, mode="json", exclude_computed_fields=True),
         }
         if pull.version == 0:
             stored = await self._connection.execute(_ADD.on(self._connection), {**own, **values})
@@ -170,7 +169,9 @@ def _pull(row: Row[Any]) -> ShadowPull | None:
 
     The repository may have another name by now.
     """
+    own = {"repository": repository_of(row), "version": row.version}
     try:
-        return _RECORD.validate_python({**row.record, "repository": repository_of(row), "version": row.version})
+        pull: ShadowPull = adapter(ShadowPull).validate_python({**row.record, **own})
     except ValidationError:
         return None
+    return pull

@@ -10,8 +10,7 @@ Not for two bots on one file: SQLite waits for a lock that another holds, and he
 """
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import coroutine
 from typing import Any
@@ -19,9 +18,10 @@ from unittest.mock import patch
 
 import aiosqlite.core
 from sqlalchemy import AsyncAdaptedQueuePool, Connection, Engine, Transaction
-from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, engine
 from sqlalchemy.util.concurrency import greenlet_spawn
+
+from queue_engine.core.database.sqlite_connection import SqliteConnection
 
 Order = tuple[asyncio.Future[Any] | None, Callable[[], Any]]
 
@@ -29,7 +29,7 @@ _PLACES = (Connection, Engine)
 """What knows the database that a statement is for."""
 
 _AWAITS_NOTHING = frozenset({"begin", "__exit__", "close"})
-"""What SQLAlchemy does with a connection from its pool; to end a transaction awaits nothing either, see `_end`."""
+"""What SQLAlchemy does with a connection from its pool; to end a transaction awaits nothing either."""
 
 
 class _AtOnce:
@@ -56,63 +56,12 @@ class _NoThread:
         pass
 
 
-class _Cursor:
-    """SQLAlchemy's cursor on such a connection: it awaits nothing, and reads each result whole, as that one does."""
-
-    server_side = False
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        self._rows: list[Any] = []
-        self.description: Any = None
-        self.rowcount = -1
-        self.lastrowid: int | None = None
-
-    def execute(self, sql: str, parameters: Any = ()) -> None:
-        try:
-            self._keep(self._connection.driver_connection._connection.execute(sql, parameters))
-        except Exception as error:
-            self._connection._handle_exception(error)
-
-    def executemany(self, sql: str, parameters: Sequence[Any]) -> None:
-        try:
-            self._keep(self._connection.driver_connection._connection.executemany(sql, parameters))
-        except Exception as error:
-            self._connection._handle_exception(error)
-
-    def fetchone(self) -> Any:
-        return self._rows.pop(0) if self._rows else None
-
-    def fetchall(self) -> list[Any]:
-        rows, self._rows = self._rows, []
-        return rows
-
-    def close(self) -> None:
-        self._rows = []
-
-    async def _async_soft_close(self) -> None:
-        """It was closed when it had run."""
-
-    def _keep(self, ran: sqlite3.Cursor) -> None:
-        self.description, self.rowcount, self.lastrowid = ran.description, ran.rowcount, ran.lastrowid
-        self._rows = ran.fetchall() if ran.description else []
-        ran.close()
-
-
-def _commit(connection: Any) -> None:
-    _end(connection, sqlite3.Connection.commit)
-
-
-def _rollback(connection: Any) -> None:
-    _end(connection, sqlite3.Connection.rollback)
-
-
-def _end(connection: Any, how: Callable[[sqlite3.Connection], None]) -> None:
-    if connection.driver_connection._connection:  # None when it was closed
-        try:
-            how(connection.driver_connection._connection)
-        except Exception as error:
-            connection._handle_exception(error)
+def _at_once(connection: SqliteConnection, work: Callable[[], Any]) -> Any:
+    """Do in the task what is for the thread."""
+    try:
+        return work()
+    except Exception as error:
+        connection._handle_exception(error)
 
 
 async def _spawn(work: Callable[..., Any], *given: Any, _require_await: bool = False, **named: Any) -> Any:
@@ -198,7 +147,7 @@ def statements_in_place() -> Iterator[None]:
         patch.object(AsyncEngine, "begin", lambda of: kept.begin(of)),
         patch.object(AsyncEngine, "dispose", lambda of: kept.dispose(of)),
         patch.multiple(aiosqlite.core, SimpleQueue=_AtOnce, Thread=_NoThread),
-        patch.multiple(AsyncAdapt_aiosqlite_connection, _cursor_cls=_Cursor, commit=_commit, rollback=_rollback),
+        patch.object(SqliteConnection, "order", _at_once),
         patch.multiple(engine, greenlet_spawn=_spawn, _run_to_completion=_to_its_end),
     ):
         yield

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from queue_engine.domain.webhooks import WEBHOOK_EVENTS
+from queue_engine.core.read_model import adapter
+from queue_engine.domain.webhooks import WebhookEvent
 from tests.store.examples import NOW, REPOSITORY
 
 
@@ -20,4 +21,4 @@ def a_webhook(kind: str, **fields: Any) -> Any:
         "before": "head-0",
         "updated_at": NOW,
     }
-    return WEBHOOK_EVENTS.validate_python({**common, "kind": kind, **fields})
+    return adapter(WebhookEvent).validate_python({**common, "kind": kind, **fields})

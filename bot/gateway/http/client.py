@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from typing import Any, TypeVar
 
 import aiohttp
 from gidgethub import GitHubException, sansio
-from pydantic import BaseModel, Field, SecretStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 from yarl import URL
 
 from bot import __version__
 from bot.gateway.http.errors import disorder_of, refusal
 from queue_engine.core.concurrency.request_context import NOTHING_WAITS, WaitCount
+from queue_engine.core.read_model import ReadModel, adapter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, GitHubOutage, NotFound, Refused, Unavailable
 from queue_engine.domain.model import Repository
@@ -256,15 +256,10 @@ def parse_list(model: type[M], data: Any, key: str | None = None) -> list[M]:
     """Parse `data`, or the list under `key` in it, as a list of `model`. Raises Unavailable like `parse_answer`."""
     items = data.get(key) if key is not None and isinstance(data, dict) else data
     try:
-        return _list_of(model).validate_python(items)
+        parsed: list[M] = adapter(list[model]).validate_python(items)  # type: ignore[valid-type]
+        return parsed
     except ValidationError as error:
         raise Unavailable(_mismatch_message(model, error)) from error
-
-
-@cache
-def _list_of(model: type[M]) -> TypeAdapter[list[M]]:
-    """Build the parser of a list of `model` once, which takes longer than most answers."""
-    return TypeAdapter(list[model])  # type: ignore[valid-type]
 
 
 def _mismatch_message(model: type[BaseModel], error: ValidationError) -> str:
@@ -283,7 +278,7 @@ class Unsupported(Exception):
     """This GitHub has no GraphQL API, or its schema lacks a requested field."""
 
 
-class ErrorAnswer(BaseModel):
+class ErrorAnswer(ReadModel):
     """An error in an answer. `path` names the field that is null because of it."""
 
     type: str = ""
@@ -292,7 +287,7 @@ class ErrorAnswer(BaseModel):
     extensions: dict[str, Any] | None = None
 
 
-class QueryAnswer(BaseModel):
+class QueryAnswer(ReadModel):
     """The body of an answer."""
 
     data: dict[str, Any] | None = None

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-import re2
 from cachetools import TTLCache
 from pydantic import BaseModel
 
@@ -80,13 +79,20 @@ def _matches(pattern: str, branch: str, default_branch: str) -> bool | None:
         return None
     try:
         return _compiled(names).fullmatch(branch) is not None
-    except re2.error:
+    except ValueError:
         return None
 
 
 @lru_cache(maxsize=1000)
 def _compiled(pattern: str) -> Any:
-    return re2.compile("(?s)" + _PART.sub(_translated, pattern))
+    """Compile a pattern. Raises ValueError."""
+    # Imported when used: few rulesets need it, and RE2 takes 2 MB.
+    import re2
+
+    try:
+        return re2.compile("(?s)" + _PART.sub(_translated, pattern))
+    except re2.error as error:
+        raise ValueError(pattern) from error
 
 
 def _translated(found: re.Match[str]) -> str:
@@ -95,7 +101,7 @@ def _translated(found: re.Match[str]) -> str:
         return part
     if part.startswith("*"):
         return "(?:[^/]+/)*" if part.endswith("/") else "[^/]*"
-    return "[^/]" if part == "?" else str(re2.escape(part))
+    return "[^/]" if part == "?" else re.escape(part)
 
 
 M = TypeVar("M", bound=BaseModel)

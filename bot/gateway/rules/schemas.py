@@ -2,19 +2,20 @@
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.gateway.schemas import ShaAnswer
+from queue_engine.core.read_model import ReadModel
 
 
-class ProtectedCheckAnswer(BaseModel):
+class ProtectedCheckAnswer(ReadModel):
     """A required check of classic protection; `app_id` None or -1 means from any source."""
 
     context: str
     app_id: int | None = None
 
 
-class ProtectedChecksAnswer(BaseModel):
+class ProtectedChecksAnswer(ReadModel):
     """Required checks of classic protection. `contexts` is the older form, and all that old servers tell."""
 
     enforcement_level: str | None = None
@@ -23,25 +24,25 @@ class ProtectedChecksAnswer(BaseModel):
     checks: list[ProtectedCheckAnswer] = Field(default_factory=list)
 
 
-class EnabledAnswer(BaseModel):
+class EnabledAnswer(ReadModel):
     """A part of protection that holds or does not."""
 
     enabled: bool = False
 
 
-class AppIdAnswer(BaseModel):
+class AppIdAnswer(ReadModel):
     """An App that may do something. The schema of restrictions promises no id."""
 
     id: int | None = None
 
 
-class ActorsAnswer(BaseModel):
+class ActorsAnswer(ReadModel):
     """Who may do something; of people, teams and Apps only the Apps matter here. None: unknown."""
 
     apps: list[AppIdAnswer | None] | None = None
 
 
-class ProtectedReviewsAnswer(BaseModel):
+class ProtectedReviewsAnswer(ReadModel):
     """Reviews that classic protection demands, and who is spared them."""
 
     required_approving_review_count: int = 0
@@ -49,7 +50,7 @@ class ProtectedReviewsAnswer(BaseModel):
     bypass_pull_request_allowances: ActorsAnswer | None = None
 
 
-class ProtectionAnswer(BaseModel):
+class ProtectionAnswer(ReadModel):
     """Classic protection: all of `GET /repos/{owner}/{repo}/branches/{branch}/protection`, which may say more than the
     summary in a branch, where there are only the checks. `restrictions` None: everybody who may write may push.
     """
@@ -64,7 +65,7 @@ class ProtectionAnswer(BaseModel):
     lock_branch: EnabledAnswer | None = None
 
 
-class BranchAnswer(BaseModel):
+class BranchAnswer(ReadModel):
     """`GET /repos/{owner}/{repo}/branches/{branch}`. `protected` says so of classic protection and of rulesets."""
 
     commit: ShaAnswer | None = None
@@ -72,7 +73,7 @@ class BranchAnswer(BaseModel):
     protection: ProtectionAnswer | None = None
 
 
-class RuleAnswer(BaseModel):
+class RuleAnswer(ReadModel):
     """One rule of `GET /repos/{owner}/{repo}/rules/branches/{branch}`."""
 
     type: str
@@ -80,7 +81,7 @@ class RuleAnswer(BaseModel):
     ruleset_id: int | None = None
 
 
-class PullRequestRuleAnswer(BaseModel):
+class PullRequestRuleAnswer(ReadModel):
     """The parameters of a ruleset's `pull_request` rule, all of which old servers leave out."""
 
     required_approving_review_count: int = 0
@@ -91,13 +92,13 @@ class PullRequestRuleAnswer(BaseModel):
     allowed_merge_methods: list[str] | None = None
 
 
-class DeploymentsRuleAnswer(BaseModel):
+class DeploymentsRuleAnswer(ReadModel):
     """The parameters of a ruleset's `required_deployments` rule."""
 
     required_deployment_environments: list[str] = Field(default_factory=list)
 
 
-class ListedRulesetAnswer(BaseModel):
+class ListedRulesetAnswer(ReadModel):
     """A ruleset in `GET /repos/{owner}/{repo}/rulesets`; `target` is branch, tag or push."""
 
     id: int
@@ -105,7 +106,7 @@ class ListedRulesetAnswer(BaseModel):
     enforcement: str = "active"
 
 
-class RulesetAnswer(BaseModel):
+class RulesetAnswer(ReadModel):
     """`GET /repos/{owner}/{repo}/rulesets/{ruleset_id}`: always, pull_requests_only, exempt, or never.
 
     GitHub says this of the caller, and only here, for an organisation's ruleset too (schema `repository-ruleset`); an
@@ -120,26 +121,26 @@ class RulesetAnswer(BaseModel):
     """Parsed as `RuleAnswer` where IMQ needs them."""
 
 
-class BranchNamesAnswer(BaseModel):
+class BranchNamesAnswer(ReadModel):
     """Patterns of the branches to which a ruleset applies, and of those to which it does not."""
 
     include: list[str]
     exclude: list[str] = Field(default_factory=list)
 
 
-class RulesetScopeAnswer(BaseModel):
+class RulesetScopeAnswer(ReadModel):
     """The conditions of a ruleset; those of an organisation's about repositories do not matter here."""
 
     ref_name: BranchNamesAnswer
 
 
-class ScanningToolAnswer(BaseModel):
+class ScanningToolAnswer(ReadModel):
     """A tool whose results a ruleset's `code_scanning` rule demands."""
 
     tool: str
 
 
-class RulesetCheckAnswer(BaseModel):
+class RulesetCheckAnswer(ReadModel):
     """A required check of a ruleset; without `integration_id` from any source."""
 
     context: str

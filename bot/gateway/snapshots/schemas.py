@@ -11,11 +11,13 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from queue_engine.core.read_model import ReadModel
 
-class Part(BaseModel):
+
+class Part(ReadModel):
     """A part of an answer."""
 
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)

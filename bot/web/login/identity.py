@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import structlog
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError
 
 from bot.gateway.device_flow import revoke_user_token
 from bot.gateway.http.client import Call, Client, Credential
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import NotFound, Unavailable
 from queue_engine.domain.facts import Actor
 
@@ -32,12 +33,12 @@ class LoginRefused(Exception):
     """GitHub did not say who the person is. The message is a sentence for the person."""
 
 
-class _TokenAnswer(BaseModel):
+class _TokenAnswer(ReadModel):
     access_token: SecretStr | None = None
     error: str | None = None
 
 
-class _PersonAnswer(BaseModel):
+class _PersonAnswer(ReadModel):
     id: int
     login: str
     type: str = "User"

@@ -6,7 +6,6 @@ The path of one member through the runs is marked. `charts.css` has the colours;
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from xml.etree import ElementTree as Tree
 
 from aiohttp import web
 
@@ -91,6 +90,9 @@ def legend(rows: Sequence[ChartRow]) -> list[tuple[str, str]]:
 
 def draw_trains(trains: TrainStatus, *, member: int | None, address: str) -> str:
     """Draw the rows; a box leads to `address` with the path of its member. Returns "" where there is no row."""
+    # Imported at the first chart: most processes never need Python's XML.
+    from xml.etree import ElementTree as Tree
+
     rows = chart_rows(trains)
     if not rows:
         return ""
@@ -135,7 +137,9 @@ def _start(row: ChartRow) -> int:
     return _LEFT + (_INDENT if row.indented else 0)
 
 
-def _draw_row(svg: Tree.Element, row: ChartRow, place: int, member: int | None, address: str) -> None:
+def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: str) -> None:
+    from xml.etree import ElementTree as Tree
+
     y = place * _ROW + 10
     name = Tree.SubElement(svg, "text", {"class": "name", "x": str(_INDENT if row.indented else 4), "y": str(y + 18)})
     name.text = f"{row.name}: {row.text}" if len(row.text) < 20 else row.name
@@ -150,7 +154,9 @@ def _draw_row(svg: Tree.Element, row: ChartRow, place: int, member: int | None, 
         rest.text = f"+{more}"
 
 
-def _draw_box(svg: Tree.Element, number: int, kind: str, corner: tuple[int, int], marked: bool, address: str) -> None:
+def _draw_box(svg: Any, number: int, kind: str, corner: tuple[int, int], marked: bool, address: str) -> None:
+    from xml.etree import ElementTree as Tree
+
     x, y = corner
     link = Tree.SubElement(svg, "a", {"href": f"{address}?member={number}#trains"})
     Tree.SubElement(link, "title").text = f"Pull request #{number}, {kind}"
@@ -203,7 +209,7 @@ class QueuePage:
         )
 
 
-def _member(request: web.Request, rows: Sequence[ChartRow]) -> int | None:
+def _member(request: web.Request, rows: "Sequence[ChartRow]") -> int | None:
     """Return the member whose path is to be marked: the one that the address names, if it is in a run."""
     asked = request.query.get("member", "")
     return next((number for row in rows for number, _ in row.members if str(number) == asked), None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from aiohttp import web
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from bot.api.auth import identify
 from bot.api.errors import ApiError, answering_as_json
@@ -16,6 +16,7 @@ from bot.web.live.streams import EventStreams
 from bot.web.login.sessions import Viewer, viewer
 from bot.web.pages.site import Site
 from queue_engine.control.pauses import discard_request, retry_request
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Repository
 from queue_engine.queries.requests import RequestState, RequestStatus, load_requests
 from queue_engine.store.requests import RequestStatusKind
@@ -72,7 +73,7 @@ class RequestListing(Payload):
     cursor: str | None = Field(None, max_length=200)
 
 
-class RequestPage(BaseModel):
+class RequestPage(ReadModel):
     """Some requests, those of the outbox first and then the latest; `next` is the cursor of the next page."""
 
     requests: tuple[RequestStatus, ...]

@@ -20,7 +20,6 @@ from io import StringIO
 from math import ceil, floor, log10
 from typing import Any, Literal
 from urllib.parse import urlencode
-from xml.etree import ElementTree as Tree
 
 import structlog
 from aiohttp import web
@@ -194,6 +193,8 @@ def _draw(
             "aria-describedby": f"{key}-description",
         }
     )
+    from xml.etree import ElementTree as Tree
+
     named = [Tree.Element("title", {"id": f"{key}-title"}), Tree.Element("desc", {"id": f"{key}-description"})]
     named[0].text, named[1].text = title, description
     for index, element in enumerate(named):
@@ -203,6 +204,8 @@ def _draw(
 
 def _clean(drawn: Any, bars: Sequence[Bar]) -> None:
     """Keep axes and bars; name each bar, whose link is the only one."""
+    from xml.etree import ElementTree as Tree
+
     for parent in list(drawn.iter()):
         for child in list(parent):
             overlay = "overlay" in child.get("class", "") if isinstance(child.tag, str) else True

@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import aiosqlite
 import structlog
@@ -43,8 +43,10 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
+from sqlalchemy.util.concurrency import await_
 
 from queue_engine.core.database.outage import Busy, ReadOnly
+from queue_engine.core.database.sqlite_connection import SqliteConnection
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -67,6 +69,8 @@ _log = structlog.get_logger("imq.database")
 
 _POOL_SECONDS = 30.0
 _WAL_TRIES = 200
+_CACHED_STATEMENTS = 512
+"""Statements that a connection to SQLite keeps prepared: more than IMQ has. Python's sqlite3 keeps 128."""
 _USER_VERSION = 0
 """SQLite's number for applications, which IMQ leaves as it is."""
 _PATIENCE = {
@@ -141,7 +145,9 @@ class Database:
         self.url = database_url(url)
         self.dialect = self.url.get_backend_name()
         """`sqlite` or `postgresql`."""
-        pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_timeout": _POOL_SECONDS}
+        # The connection that was used last is used next: each has a cache of pages and of prepared statements.
+        pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_use_lifo": True}
+        pool["pool_timeout"] = _POOL_SECONDS
         if self.dialect == "sqlite":
             self._gate: asyncio.Lock | None = asyncio.Lock()
             self._writer = _sqlite_engine(
@@ -248,13 +254,17 @@ def _patience(url: URL) -> dict[str, str]:
 
 
 def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
-    arguments = {"timeout": busy.total_seconds(), "async_creator_fn": _connect_privately}
-    engine = create_async_engine(url, connect_args=arguments, **pool)
+    def connect() -> SqliteConnection:
+        (file,), arguments = engine.dialect.create_connect_args(url)
+        patience = {"timeout": busy.total_seconds(), "cached_statements": _CACHED_STATEMENTS}
+        connection = await_(_connect_privately(file, **arguments, **patience))
+        return SqliteConnection(engine.dialect.loaded_dbapi, connection, begin)
+
+    engine = create_async_engine(url, creator=connect, **pool)
 
     # SQLAlchemy's documented recipe for sqlite3: keep the driver from beginning transactions, and begin them ourselves.
     @event.listens_for(engine.sync_engine, "connect")
     def on_connect(dbapi_connection: Any, record: ConnectionPoolEntry) -> None:
-        record.info["begin"] = begin
         dbapi_connection.isolation_level = None
         try:
             dbapi_connection.run_async(_use_wal)
@@ -274,8 +284,7 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
 
 
 def _begin(connection: PoolProxiedConnection) -> None:
-    # By the driver's cursor: on SQLAlchemy's own way to it this would cost as much as a statement of ours.
-    connection.cursor().execute(connection.info["begin"])
+    cast(SqliteConnection, connection.dbapi_connection).begin()
 
 
 def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:

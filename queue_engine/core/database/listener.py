@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import String, bindparam, func, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger("imq.listener")
 
 _CHANNEL = "imq"
+_NOTIFY = select(func.pg_notify(_CHANNEL, bindparam("note", type_=String)))
 _PROOF = "proof"
 _PROOF_SECONDS = 10.0
 """How long a notification to itself may take before notifications count as not arriving."""
@@ -42,7 +43,7 @@ class DatabaseNotifier:
     async def send(self, connection: AsyncConnection, topics: Collection[str]) -> None:
         """Notify every listening process of these topics when this transaction commits; a no-op on SQLite."""
         if topics and connection.dialect.name == "postgresql":
-            await connection.execute(select(func.pg_notify(_CHANNEL, " ".join([self._name, *sorted(topics)]))))
+            await connection.execute(_NOTIFY, {"note": " ".join([self._name, *sorted(topics)])})
 
     def parse(self, note: str) -> tuple[bool, tuple[str, ...]]:
         """Return whether a notification is this process's own, and its topics."""

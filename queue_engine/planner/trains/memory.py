@@ -7,8 +7,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
-from pydantic import TypeAdapter
-
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import CandidateTrigger
@@ -314,12 +313,9 @@ def base_moved(memory: Memory, tip: str) -> Memory:
     return replace(memory.with_tip(tip), trains=base_pushed(memory.trains), conflicts={})
 
 
-_MEMORY = TypeAdapter(Memory)
-
-
 def to_json(memory: Memory) -> dict[str, Any]:
     """Write the memory as JSON."""
-    stored: dict[str, Any] = _MEMORY.dump_python(memory, mode="json")
+    stored: dict[str, Any] = adapter(Memory).dump_python(memory, mode="json")
     # For people alone: `queue_engine.queries.train_status` reads it, and each plan computes it.
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}
     return stored
@@ -327,4 +323,5 @@ def to_json(memory: Memory) -> dict[str, Any]:
 
 def from_json(stored: Mapping[str, Any]) -> Memory:
     """Read the memory; an empty one where nothing is stored."""
-    return _MEMORY.validate_python(stored)
+    memory: Memory = adapter(Memory).validate_python(stored)
+    return memory

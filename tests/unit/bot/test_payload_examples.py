@@ -27,9 +27,10 @@ from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.database import Database
+from queue_engine.core.read_model import adapter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.known_facts import Fact
-from queue_engine.domain.webhooks import WEBHOOK_EVENTS, CommentCommand, WebhookEvent
+from queue_engine.domain.webhooks import CommentCommand, WebhookEvent
 from tests.unit.queue_engine.handlers.test_receiving import an_inbox
 
 SECRET = "s3cret"
@@ -200,7 +201,7 @@ def test_mutated_payload_is_an_event_that_can_be_stored_or_none(seed: int) -> No
     webhook_event = _taken(event, payload)
     if webhook_event is not None:
         stored = json.loads(json.dumps(webhook_event.model_dump(mode="json", exclude_none=True)))
-        assert WEBHOOK_EVENTS.validate_python(stored) == webhook_event.model_copy(update={"facts": ()})
+        assert adapter(WebhookEvent).validate_python(stored) == webhook_event.model_copy(update={"facts": ()})
         assert all(Fact.model_validate_json(fact.model_dump_json()) == fact for fact in webhook_event.facts)
         assert "\x00" not in repr(stored)
         for number, most in (

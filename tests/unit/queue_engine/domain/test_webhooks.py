@@ -2,8 +2,8 @@
 
 import pytest
 
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.webhooks import (
-    WEBHOOK_EVENTS,
     HeadChange,
     LabelChange,
     RepositoryChange,
@@ -12,6 +12,7 @@ from queue_engine.domain.webhooks import (
     RuleChange,
     StateChange,
     Webhook,
+    WebhookEvent,
 )
 from tests.support.webhooks import a_webhook
 
@@ -35,4 +36,4 @@ def test_stored_event_is_read_as_the_class_of_its_kind_and_action(
     """P2: what was stored for a delivery is what its job follows."""
     event = a_webhook(kind, **fields)
     assert type(event) is expected
-    assert WEBHOOK_EVENTS.validate_python(event.model_dump(mode="json", exclude_none=True)) == event
+    assert adapter(WebhookEvent).validate_python(event.model_dump(mode="json", exclude_none=True)) == event

@@ -1,4 +1,6 @@
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -161,6 +163,25 @@ async def test_sqlite_opened_twice_at_once_waits_for_the_switch_to_wal(
     async with database.reading() as connection:
         assert (await connection.execute(text("PRAGMA journal_mode"))).scalar_one() == "wal"
     await database.close()
+
+
+async def test_sqlite_transaction_that_cannot_begin_writes_nothing(sqlite_database: Database, tmp_path: Path) -> None:
+    """It begins with its first statement: while another process writes, no statement runs outside a transaction."""
+    await sqlite_database.close()
+    impatient = Database(sqlite_database.url.render_as_string(), busy=timedelta(0))
+    assert impatient.url.database is not None
+    with closing(sqlite3.connect(impatient.url.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        async with impatient.transaction() as connection:
+            for _ in range(2):
+                with pytest.raises(DBAPIError, match="locked"):
+                    await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=NOW)
+            other.execute("COMMIT")
+            await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=NOW)
+            await connection.rollback()
+        async with impatient.reading() as connection:
+            assert await unfinished_jobs(Jobs(connection)) == 0
+    await impatient.close()
 
 
 async def test_sqlite_twelve_processes_enqueue_at_once_and_all_succeed(make_sqlite_url: MakeUrl) -> None:
