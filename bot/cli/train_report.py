@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from queue_engine.config.model import Policy, TrainRules
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import GitHub
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.executor.triggers import choice_at
 from queue_engine.rules.checks import run_checks
 from queue_engine.workflows.event_context import CandidateContext

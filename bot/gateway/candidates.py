@@ -20,7 +20,6 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
 from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
 from bot.gateway.workflow_schemas import TextsAnswer, WorkflowsAnswer, file_texts, workflow_texts
-from queue_engine.domain.candidate_run import CANDIDATE
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
@@ -33,6 +32,7 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.run import CANDIDATE
 
 MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as Tree
 
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
+from queue_engine.domain.run import Run, RunState
 from queue_engine.queries.train_status import FailingMembers, TrainStatus
 
 _ROW, _BOX, _GAP, _LEFT, _INDENT = 44, 62, 12, 190, 24
 _MOST_BOXES = 16
 """A row names the members beyond by their number only."""
 _STATES = {
-    CandidateState.BUILDING: "is built",
-    CandidateState.TESTING: "checks run",
-    CandidateState.PASSED: "passed",
-    CandidateState.LANDING: "lands",
-    CandidateState.ENDED: "ended",
+    RunState.BUILDING: "is built",
+    RunState.TESTING: "checks run",
+    RunState.PASSED: "passed",
+    RunState.LANDING: "lands",
+    RunState.ENDED: "ended",
 }
 LEGEND = {
     "tested": "the run decides about it",
@@ -60,7 +60,8 @@ def _failed(failed: FailingMembers) -> ChartRow:
     return ChartRow("Failed run", "the cause is one of the marked", members)
 
 
-def _row(run: CandidateRun, *, indented: bool = False) -> ChartRow:
+def _row(run: Run, *, indented: bool = False) -> ChartRow:
+    assert run.state is not None
     members = tuple((each, "tested" if each in run.tested else "carried") for each in run.numbers)
     return ChartRow(f"Run {run.id}", _STATES[run.state], members, indented)
 
