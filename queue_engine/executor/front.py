@@ -17,10 +17,11 @@ from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
-from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.effects.record import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start
@@ -184,16 +185,16 @@ class StallFacts:
 
 
 async def record_stall(
-    engine: Engine, queue: Queue, stall: Stall | None, entry: Entry, found: StallFacts
+    engine: Engine, queue: Queue, stall: Stall | None, run: Run, found: StallFacts
 ) -> datetime | None:
     """Store that no check starts for the front. The pass then announces the blocker, or its end, at once."""
     now = engine.clock.now()
     if found.anywhere is not None and (stall is None or not stall.never):
         new = Stall(now, NOWHERE, found.anywhere)
     elif stall is not None:
-        return None if stall.never or waits_for_start(entry, stall.head) else now
-    elif found.here and entry.run.candidate is not None:
-        new = Stall(now, entry.run.candidate, few(found.here))
+        return None if stall.never or waits_for_start(run, stall.head) else now
+    elif found.here and run.candidate is not None:
+        new = Stall(now, run.candidate, few(found.here))
     else:
         return None
     async with engine.change() as change:

@@ -19,7 +19,6 @@ import structlog
 
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.core.concurrency.request_context import working
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import (
     GitHubError,
     RateLimitError,
@@ -32,6 +31,7 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunState
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
@@ -86,7 +86,7 @@ _PLAN_AGAIN = timedelta(minutes=10)
 
 _Done = TypeVar("_Done")
 _Front: TypeAlias = Front | QueueWait | QueueChange
-_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
+_RunStep = Callable[[TrainState, Run], Awaitable[datetime | None]]
 
 
 class LeaseLost(Exception):
@@ -155,7 +155,7 @@ class QueuePass:
         if (trains or state.queue.in_trains) and self._front_id is None and self._engine.ending.is_set():
             return QueueWait(state.now)
         with working(again=_AGAIN):
-            if landing := [run for run in state.runs if run.state is CandidateState.LANDING]:
+            if landing := [run for run in state.runs if run.state is RunState.LANDING]:
                 return await self._on_run(landing[0], continue_landing)
             if state.queue.in_trains and not trains and self._policy.fault is None:
                 await self._leave()
@@ -261,14 +261,14 @@ class QueuePass:
         state.memory = follow_queue(self._renewed(), found.room, state.trains)
         if blocked:
             # In a freeze nothing lands or begins; what passes is shown as passed.
-            return await self._follow(found.until, CandidateState.TESTING)
+            return await self._follow(found.until, RunState.TESTING)
         if not self._knows_base():
             return await self._read_base(found.until)
         if await follow_runs(state):
             await state.remember(state.memory)
             return None
         due = first((found.until, found.hold_ends))
-        followed = await self._follow(due, CandidateState.BUILDING, CandidateState.TESTING)
+        followed = await self._follow(due, RunState.BUILDING, RunState.TESTING)
         return followed and await self._plan(free, front, followed.until, traced)
 
     async def _end_outages(self, *, frozen: bool) -> bool:
@@ -278,22 +278,22 @@ class QueuePass:
         """
         state = self._state
         entries = [each for each in state.entries if each.run.github_failures]
-        runs = [each for each in state.runs if each.test.github_failures]
-        runs = [each for each in runs if not frozen or each.state is not CandidateState.TESTING]
+        runs = [each for each in state.runs if each.github_failures]
+        runs = [each for each in runs if not frozen or each.state is not RunState.TESTING]
         if not entries and not runs:
             return False
         async with state.engine.change() as change:
             for entry in entries:
                 await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
             for run in runs:
-                await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
+                await change.tx.runs.save(run.without_failures())
         return True
 
-    async def _follow(self, due: datetime | None, *states: CandidateState) -> QueueWait | None:
+    async def _follow(self, due: datetime | None, *states: RunState) -> QueueWait | None:
         """Build and test the runs in these states; None once something changed, else the wait, `due` at the latest."""
         for run in self._state.runs:
             if run.state in states:
-                waits = await self._on_run(run, build if run.state is CandidateState.BUILDING else test)
+                waits = await self._on_run(run, build if run.state is RunState.BUILDING else test)
                 if waits is None:
                     return None
                 due = first((waits.until, due))
@@ -361,8 +361,8 @@ class QueuePass:
             return QueueWait(first((due, *(each.next_poll_at for each in waiting.values()), again)))
         if made.land is not None:
             run = state.find(made.land.id)
-            planned, again = made.land, run.test.next_poll_at
-            if run.test.merge_refusals and again is not None and again > state.now:
+            planned, again = made.land, run.next_poll_at
+            if run.merge_refusals and again is not None and again > state.now:
                 # GitHub misses a check; nothing else lands before.
                 return QueueWait(first((due, again)))
             await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
@@ -384,10 +384,10 @@ class QueuePass:
             await self._on_entry_error(entry, error)
         return None
 
-    async def _on_run(self, run: CandidateRun, act: _RunStep) -> QueueWait | None:
+    async def _on_run(self, run: Run, act: _RunStep) -> QueueWait | None:
         """Do the next step of a run; returns the wait, None if something changed."""
-        due = run.test.next_poll_at
-        if run.test.github_failures and due is not None and due > self._state.now:
+        due = run.next_poll_at
+        if run.github_failures and due is not None and due > self._state.now:
             return QueueWait(due)
         try:
             due = await act(self._state, run)
@@ -401,7 +401,7 @@ class QueuePass:
             raise error
         await steps_of(self._state).on_error(entry, error, reading_pull=True)
 
-    async def _on_run_error(self, run: CandidateRun, error: GitHubError) -> datetime | None:
+    async def _on_run_error(self, run: Run, error: GitHubError) -> datetime | None:
         """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""
         state = self._state
         if isinstance(error, RateLimitError):
@@ -413,12 +413,12 @@ class QueuePass:
             error = Refused(error.message, status=error.status)
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
-        landing = run.state is CandidateState.LANDING
-        match on_github_error(run.test, error, state.policy, state.now, state.engine.random, in_doubt=landing):
-            case Retry(test, at):
+        landing = run.state is RunState.LANDING
+        match on_github_error(run, error, state.policy, state.now, state.engine.random, in_doubt=landing):
+            case Retry(failing, at):
                 async with state.engine.change() as change:
-                    await state.save_run_within(change, replace(run, test=replace(test, next_poll_at=at)))
-                    if shows_retrying(test, state.now):
+                    await state.save_run_within(change, replace(failing, next_poll_at=at))
+                    if shows_retrying(failing, state.now):
                         await record.pause_refused(change, state.queue.id, error)
                 return at
         if landing:
@@ -435,7 +435,7 @@ async def _end_outdated_run(state: TrainState) -> bool:
     for run in state.runs:
         known = planned.get(run.id or 0)
         members = [each for each in run.members if known is not None and each.number in known.content]
-        if run.test.new_head is not None:
+        if run.new_head is not None:
             await state.cancel(run, why="branch_changed")
             return True
         if known is None or not members or any(state.entry_of(each) is None for each in members):

@@ -6,13 +6,13 @@ from dataclasses import replace
 from posixpath import dirname
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.candidate_run import CandidateRun, CandidateTrigger
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import BranchRules, RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import CandidateTrigger, Run
 from queue_engine.executor.reads import workflow_texts
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.actions import Facts
@@ -154,21 +154,21 @@ def lines(choice: TriggerChoice | None) -> str:
     return "; ".join((*wanted, *reasons))[:1000]
 
 
-async def key_of(state: TrainState, run: CandidateRun) -> str:
+async def key_of(state: TrainState, run: Run) -> str:
     """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
     rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
     required = run_checks(rules, state.policy) - pull_request_checks_of(state, run, rules)
     return result_key(run.members[-1].tree or "", required)
 
 
-def pull_request_checks_of(state: TrainState, run: CandidateRun, rules: BranchRules) -> frozenset[RequiredCheck]:
+def pull_request_checks_of(state: TrainState, run: Run, rules: BranchRules) -> frozenset[RequiredCheck]:
     """Return the checks that judge the pull request: they count from the heads of the members, not on the candidate."""
     names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
     required = run_checks(rules, state.policy) or {RequiredCheck(each, None) for each in names}
     return frozenset(each for each in required if each.name in names and each.app_id in (None, GITHUB_ACTIONS))
 
 
-def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, Policy]:
+def of_tree(state: TrainState, run: Run, facts: Facts) -> tuple[Facts, Policy]:
     """Return facts and policy without those checks, as the candidate is judged."""
     names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
     if not names:

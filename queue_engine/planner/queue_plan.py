@@ -9,16 +9,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
-from itertools import chain
 
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.blocker import Blocker, BlockerNotices
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
-from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, Stall
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, QueueFront, Stall
 from queue_engine.domain.policy import TrainSplit
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
@@ -122,7 +121,7 @@ class QueueWait:
 
 
 def next_members(
-    queue: Queue, entries: tuple[Entry, ...], runs: Sequence[CandidateRun], policy: Policy, now: datetime
+    queue: Queue, entries: tuple[Entry, ...], runs: Sequence[Run], policy: Policy, now: datetime
 ) -> Members | QueueWait | QueueChange:
     """Return the entries with room, the wait if there are none, or the change to make before.
 
@@ -159,7 +158,9 @@ def next_members(
 
 def _stalls(stall: Stall, entries: Sequence[Entry]) -> bool:
     """Whether no check starts still: on the front, or on any entry."""
-    return bool(entries) and (stall.never or waits_for_start(entries[0], stall.head))
+    if not entries or stall.never:
+        return bool(entries)
+    return entries[0].status is EntryStatus.CHECKING and waits_for_start(entries[0].run, stall.head)
 
 
 def _members(
@@ -272,16 +273,16 @@ def _wait_of_front(
         return None
     facts = Facts(rules=rules, ci_active_at=stall.ci_active_at if stall else None)
     match decide(entry, facts, policy, now):
-        case Wait(changed, until, _, ()) if changed == entry and not entry.run.github_failures:
+        case Wait(run, until, _, ()) if run == entry.run and not entry.run.github_failures:
             return QueueWait(min(until, front.hold_ends or until))
     return None
 
 
-def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[CandidateRun]) -> Pause | None:
+def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[Run]) -> Pause | None:
     """Return the pause for requests that GitHub refused, if all that it refused has been accepted since, or is gone."""
     pause = queue.pause(Reason.GITHUB_REFUSES)
-    failing = (each.run.github_failing_since for each in entries), (each.test.github_failing_since for each in runs)
-    over = pause is not None and pause.until is None and not any(chain.from_iterable(failing))
+    is_failing = any(run.github_failing_since for run in (*(each.run for each in entries), *runs))
+    over = pause is not None and pause.until is None and not is_failing
     return pause if over else None
 
 

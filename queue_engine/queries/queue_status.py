@@ -192,7 +192,7 @@ class QueueStatus:
         begun = [each for each in alone if each.run.started_at is not None]
         return (
             *(
-                RunProgress(each.candidate, each.candidate, each.numbers, each.started_at, *count_checks(each.test))
+                RunProgress(each.candidate, each.candidate, each.numbers, each.started_at, *count_checks(each))
                 for each in trains
             ),
             *(

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from queue_engine.admission.admit import behind_shared_head, judged, with_requirements
 from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.entries import record_consent
-from queue_engine.admission.revalidate import readiness_of
+from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind, HeadConsent
@@ -169,8 +169,8 @@ async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowR
                     facts = await requests.update(engine.github, changed, now)
                 case actions.Merge():
                     await requests.merge(engine.github, action.entry, action, facts.refused_methods, now)
-                case actions.Rerun(changed, failed):
-                    await requests.rerun(engine.github, changed, failed, now)
+                case actions.Rerun(run, failed):
+                    await requests.rerun(engine.github, entry.repository, run, failed, now)
                 case _:
                     return _ended(entry, action, policy, now)
         except WriteRefused as refused:
@@ -206,10 +206,10 @@ def _ended(entry: Entry, action: actions.Step, policy: Policy, now: datetime) ->
         case actions.Unmet(changed, unmet):
             first, outside = unmet[0], replace(preempted(changed, now), queued_head=changed.head, unmet=unmet)
             return ShadowResult(_waiting(now, first.reason, first.detail or ""), outside)
-        case actions.Wait(changed, until, _, _, never) if never is not None:
-            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), changed, until)
-        case actions.Wait(changed, until):
-            return ShadowResult(replace(_waiting(now), checks=changed.run.pending_checks), changed, until)
+        case actions.Wait(run, until, never=never) if never is not None:
+            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), replace(entry, run=run), until)
+        case actions.Wait(run, until):
+            return ShadowResult(replace(_waiting(now), checks=run.pending_checks), replace(entry, run=run), until)
         case _:
             raise AssertionError(f"nobody asked for a merge, and the action is {action}")
 

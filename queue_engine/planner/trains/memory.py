@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.model import Entry
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.planner.trains.built import BuiltHistory
 from queue_engine.planner.trains.model import NewRun, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import weigh

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from json import dumps, loads
 
 from queue_engine.config.model import TrainRules
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.policy import TrainSplit
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.planner.queue_plan import ahead_of_tested_alone, follow_queue, slots, visible
 from queue_engine.planner.trains.memory import (
     FailingChecks,
