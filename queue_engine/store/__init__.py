@@ -94,6 +94,10 @@ class Transaction:
         return RedBases(self.connection, self.queues.wake)
 
     @cached_property
+    def consents(self) -> Consents:
+        return Consents(self.connection)
+
+    @cached_property
     def stalls(self) -> Stalls:
         return Stalls(self.connection, self.queues.wake)
 
