@@ -20,7 +20,7 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 from yarl import URL
 
-from bot.cli.backup import copy
+from bot.cli.queue_files import copy
 from github_emulator import Fault
 from tests.acceptance.crowd import Crowd
 from tests.acceptance.test_clocks import SetClock, put_together_again
