@@ -18,8 +18,15 @@ import structlog
 from cachetools import LRUCache
 
 from notifications import texts
-from notifications.render.check_run import completes, external_id, render_check_run, unmerged_conclusion
-from notifications.render.comment import kind_of, must_act, render_comment
+from notifications.render.comment import (
+    completes,
+    external_id,
+    kind_of,
+    must_act,
+    render_check_run,
+    render_comment,
+    unmerged_conclusion,
+)
 from notifications.render.history import MOST_LINES, Events
 from notifications.render.trains import with_candidate_page
 from queue_engine.core.concurrency.request_context import RequestPriority, working

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from bot.doctor.facts import HeadChecks, RepositoryFacts, TrainFacts
 from bot.gateway.doctor_reads import PushRules
 from bot.gateway.gateway import Gateway
-from bot.gateway.teams import with_teams
+from bot.gateway.people import with_teams
 from queue_engine.config.document import ConfigError, Problem, parse
 from queue_engine.config.file import policy_for
 from queue_engine.config.model import Policy

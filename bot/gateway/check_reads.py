@@ -16,7 +16,7 @@ from bot.gateway.schemas import (
     StatusAnswer,
     WorkflowRunAnswer,
 )
-from bot.gateway.snapshots.batches import SnapshotBatches
+from bot.gateway.snapshots.read import SnapshotBatches
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import CheckReport, CheckSuite, RequiredCheck, WorkflowRun
 from queue_engine.domain.model import Repository

@@ -17,8 +17,7 @@ from pydantic import (
 )
 
 from bot.settings.safe_values import is_private
-from notifications.sinks.signature import key_of
-from notifications.sinks.sink import DEFAULT_EVENTS, EventKind, Sink, SinkKind
+from notifications.sinks.sink import DEFAULT_EVENTS, EventKind, Sink, SinkKind, key_of
 from queue_engine.config.document import ConfigError, Document, Problem, nearest, parse
 from queue_engine.config.patterns import branch_pattern
 

@@ -13,9 +13,9 @@ import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot.http.body import MAX_TIME, Refused, read_body
 from bot.http.client_address import ClientAddresses, UntrustedProxy
-from bot.logs.throttle import LogThrottle
+from bot.http.form import MAX_TIME, Refused, read_body
+from bot.logs.configure import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace

@@ -14,9 +14,7 @@ from typing import Any, Protocol
 import structlog
 
 from notifications.sinks.answers import Answer, ReceiverError, Verdict, asked_wait, described, judge
-from notifications.sinks.message import Message
-from notifications.sinks.signature import headers
-from notifications.sinks.sink import SINK_JOBS, Sink, SinkKind
+from notifications.sinks.sink import SINK_JOBS, Message, Sink, SinkKind, headers
 from notifications.sinks.slack import slack_payload
 from notifications.sinks.text import Site, link, next_step, queue_link, sentence
 from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry

@@ -4,7 +4,7 @@ from typing import Any
 
 import aiohttp
 
-from bot.cli.author.state_text import details
+from bot.cli.author.terminal import details
 from github_emulator import PullRequestHandle
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.store.trains import TrainMemory

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.api.answers import as_json, state_fields
-from bot.api.views import TrainAnswer
+from bot.api.views import TrainAnswer, as_json, state_fields
 from notifications.render.status import answer_text
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck

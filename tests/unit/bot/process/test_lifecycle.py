@@ -15,7 +15,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from bot.process import lifecycle
-from bot.process.errors import NotListening, NotMigrated
+from bot.process.sqlite_file import NotListening, NotMigrated
 from bot.process.wiring import Bot
 from bot.settings.environment import Settings, load_settings
 from github_emulator import EmulatorServer, GitHub

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from notifications.render.failing import failing_list, failing_sentence
+from notifications.render.status import failing_list, failing_sentence
 from queue_engine.domain.facts import FailingCheck
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 

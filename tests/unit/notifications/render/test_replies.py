@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifications.render import replies as texts
 from notifications.render.comment import MARKER, render_comment
-from notifications.texts import replies as texts
 from notifications.texts.why import STATES
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.blocker import Blocker

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree as Tree
 
-from bot.web.pages.train_chart import chart_rows, draw_trains, sentence
+from bot.web.pages.queue import chart_rows, draw_trains, sentence
 from queue_engine.domain.run import RunState
 from queue_engine.queries.train_status import FailingMembers, TrainStatus
 from tests.unit.queue_engine.queries.test_train_status import run
