@@ -106,10 +106,6 @@ class Transaction:
         return Entries(self.connection)
 
     @cached_property
-    def consents(self) -> Consents:
-        return Consents(self.connection)
-
-    @cached_property
     def runs(self) -> Runs:
         return Runs(self.connection)
 
