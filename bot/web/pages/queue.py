@@ -91,6 +91,7 @@ def legend(rows: Sequence[ChartRow]) -> list[tuple[str, str]]:
 def draw_trains(trains: TrainStatus, *, member: int | None, address: str) -> str:
     """Draw the rows; a box leads to `address` with the path of its member. Returns "" where there is no row."""
     # Imported at the first chart: most processes never need Python's XML.
+    from xml.etree import ElementTree as Tree
 
     rows = chart_rows(trains)
     if not rows:
@@ -138,6 +139,8 @@ def _start(row: ChartRow) -> int:
 
 def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: str) -> None:
 
+    from xml.etree import ElementTree as Tree
+
     y = place * _ROW + 10
     name = Tree.SubElement(svg, "text", {"class": "name", "x": str(_INDENT if row.indented else 4), "y": str(y + 18)})
     name.text = f"{row.name}: {row.text}" if len(row.text) < 20 else row.name
@@ -153,6 +156,8 @@ def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: 
 
 
 def _draw_box(svg: Any, number: int, kind: str, corner: tuple[int, int], marked: bool, address: str) -> None:
+
+    from xml.etree import ElementTree as Tree
 
     x, y = corner
     link = Tree.SubElement(svg, "a", {"href": f"{address}?member={number}#trains"})
