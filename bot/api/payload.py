@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from bot.http.form import Refused, read_body
 
 IMPOSSIBLE = "impossible_instant"

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
-from bot.gateway.rules.schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
+from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.schemas import ContentAnswer, RepositoryAnswer
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import MergeMethod

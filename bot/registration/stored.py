@@ -9,8 +9,8 @@ from typing import Protocol
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from pydantic import SecretStr
 
-from bot.registration.credentials import Credentials, deserialize, serialize
-from bot.settings.derived_keys import derive_key
+from bot.registration.manifest import Credentials, deserialize, serialize
+from bot.settings.private_key import derive_key
 from queue_engine.store import Store
 from queue_engine.store.github_tokens import GitHubSecret
 

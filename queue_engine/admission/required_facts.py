@@ -19,9 +19,8 @@ from queue_engine.rules.checks import (
     report_on_base,
 )
 from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
-from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.priority import precedence_of
-from queue_engine.rules.reviews import reviews_of
+from queue_engine.rules.reviews import merge_method, needs_signed_commits, reviews_of
 
 
 async def requirements_of(

@@ -40,8 +40,8 @@ from queue_engine.planner.actions import Dequeue, Facts
 from queue_engine.planner.github_outage import shows_retrying
 from queue_engine.rules.check_progress import check_data, check_limits_by, progress, rerun_seconds, with_reports
 from queue_engine.rules.checks import failing_checks, rerun_names
+from queue_engine.rules.consent import named, updated_for
 from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.new_heads import named, updated_for
 from queue_engine.rules.transitions import check_transition, preempted
 from queue_engine.store import Transaction
 

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 
 from queue_engine.admission.admit import judged
 from queue_engine.admission.case import Case, EnqueueRequest
-from queue_engine.admission.entries import record_consent
+from queue_engine.admission.new_entries import record_consent
 from queue_engine.admission.required_facts import requirements_of
-from queue_engine.admission.stacks import followed
+from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository, UnmetRequirement
@@ -28,8 +28,7 @@ from queue_engine.planner.decide import decide
 from queue_engine.rules.blockers import blockers_of, in_flight
 from queue_engine.rules.checks import head_checks
 from queue_engine.rules.checks import judge as judge_checks
-from queue_engine.rules.eligibility import Answer, NotReady, Reject
-from queue_engine.rules.new_heads import (
+from queue_engine.rules.consent import (
     HeadConsent,
     HeadFact,
     NewHead,
@@ -39,6 +38,7 @@ from queue_engine.rules.new_heads import (
     may_bind,
     with_pushed_head,
 )
+from queue_engine.rules.eligibility import Answer, NotReady, Reject
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import judge_readiness, wait_ended
 from queue_engine.rules.stacks import pull_request_in

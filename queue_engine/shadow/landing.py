@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.stacks import placed
+from queue_engine.admission.stack_place import placed
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     CheckReport,

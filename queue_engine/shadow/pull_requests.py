@@ -10,9 +10,9 @@ from dataclasses import replace
 import structlog
 
 from queue_engine.admission.case import Case, EnqueueRequest
-from queue_engine.admission.entries import record_consent
 from queue_engine.admission.head_consent import is_labeled_head
-from queue_engine.admission.stacks import placed
+from queue_engine.admission.new_entries import record_consent
+from queue_engine.admission.stack_place import placed
 from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import Meter
 from queue_engine.domain import webhooks

@@ -15,7 +15,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull
 from queue_engine.domain.webhooks import HeadChange, LabelRequest
 from queue_engine.effects.context import Engine
-from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
+from queue_engine.rules.consent import HeadConsent, NewHead, may_bind
 
 _REPEATED = timedelta(minutes=10)
 """For how long a rejected label is not judged again, for the same person and head."""

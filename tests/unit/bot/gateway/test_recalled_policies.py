@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from bot.gateway.people import KnownTeams
-from bot.gateway.policies import Policies
+from bot.gateway.policy_cache import Policies
 from queue_engine.config.file import Config
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
