@@ -26,10 +26,10 @@ from queue_engine.domain.errors import (
     NotFound,
     RateLimitError,
     Refused,
-    ShadowModeError,
     StaleRead,
     Unauthorized,
     Unavailable,
+    WriteRefused,
     attempt_level,
 )
 from queue_engine.domain.port import Comments
@@ -157,7 +157,7 @@ class OutboxDispatcher:
             await self._writer.send(item)
         except RateLimitError as error:
             await self._hold(item, error, log)
-        except ShadowModeError:
+        except WriteRefused:
             # Written before the repository entered shadow mode; it would be outdated when IMQ may write again.
             async with self._store.transaction() as tx:
                 await tx.outbox.done(item, self._clock.now())

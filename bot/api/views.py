@@ -27,7 +27,8 @@ from queue_engine.domain.model import Entry, EntryStatus, Repository, Repository
 from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import RETRY_REASONS, Reason
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory, whose_move
-from queue_engine.queries.queue_status import EntryView, GitHubOutage
+from queue_engine.queries.queue_status import EntryView, GitHubOutage, RunProgress
+from queue_engine.queries.train_status import TrainBlocker
 from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.priority import FairShare, PriorityEffect
@@ -201,10 +202,15 @@ class QueuesAnswer(AnswerModel):
 
 
 class QueueAnswer(QueueSummary):
-    """A queue with its entries, the front first."""
+    """A queue with its entries, the front first, and its active runs.
+
+    `fallback` says why IMQ tests one pull request after the other, if the configuration asks for trains.
+    """
 
     repository: RepositoryName
     entries: tuple[EntryAnswer, ...]
+    runs: tuple[RunProgress, ...]
+    fallback: TrainBlocker | None
 
 
 class UnmetAnswer(AnswerModel):

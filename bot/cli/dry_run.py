@@ -24,12 +24,12 @@ from queue_engine.config.shared import limited, not_reviewed
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.errors import GitHubError, NotFound
 from queue_engine.domain.facts import OWN_CHECK, BranchRules, CheckReport, CheckState, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import SharedConfig, has_label
 from queue_engine.domain.port import GitHub
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.executor.triggers import choice_at
 from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.queries.pull_request_status import load_reply_facts

@@ -32,7 +32,7 @@ from queue_engine.config.model import Policy
 from queue_engine.config.parse import declared_mode, read
 from queue_engine.config.shared import levels, limited, not_reviewed
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import Invalid
+from queue_engine.domain.errors import GitHubError, Invalid, RateLimitError
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode, SharedConfig
@@ -167,6 +167,10 @@ class Files(Protocol):
         """Read the file at this branch, or at the default branch; None if there is none."""
         ...
 
+    async def configurations(self, repositories: Sequence[Repository]) -> Mapping[int, str | None]:
+        """Read the default branches' files of these repositories, by id; those that need a read alone are missing."""
+        ...
+
     async def organisation_configuration(self, repository: Repository) -> str | None:
         """Read the file in the owner's repository `.github`; None if it is missing or hidden."""
         ...
@@ -200,6 +204,8 @@ _ABSENCE_CACHED_FOR = timedelta(hours=24)
 """The same for a missing file, for which each request counts."""
 _SHARED_FOR = timedelta(minutes=10)
 """How long other processes may take a file from the database."""
+_TOGETHER = 50
+"""How many files are read ahead by one request, which shows hundreds of kilobytes at most (as configurations go)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +293,30 @@ class Policies:
             if self._forgotten.get(row, now - _SHARED_FOR) <= now - _SHARED_FOR:
                 self._cache[file.key] = _CachedFile(found, generation)
         return {key for key in wanted if self._cached_for(key) is not None}
+
+    async def read_ahead(self, repositories: Sequence[Repository]) -> None:
+        """Read the default branches' files of one installation together, and share them through the database."""
+        for start in range(0, len(repositories), _TOGETHER):
+            try:
+                await self._read_together(repositories[start : start + _TOGETHER])
+            except RateLimitError:
+                raise
+            except GitHubError as error:
+                _log.info("configurations_read_singly", error=error.message)
+                return
+
+    async def _read_together(self, repositories: Sequence[Repository]) -> None:
+        rows, now = {each.id: row_of(own_file(each, None).key) for each in repositories}, self._clock.now()
+        async with self._store.reading() as tx:
+            generations = await tx.queues.generations(rows)
+            of_rows = {row: generations[each] for each, row in rows.items()}
+            # What is nearly too old would be read again by each job of a sweep.
+            known = await tx.configuration_files.some(of_rows, since=now - _SHARED_FOR / 2)
+        unknown = [each for each in repositories if rows[each.id] not in known]
+        found = await self._files.configurations(unknown) if unknown else {}
+        async with self._store.transaction() as tx:
+            for each, text in found.items():
+                await tx.configuration_files.put(rows[each], generations[each], ConfigFile(text), now)
 
     def _uncached(self, wanted: Sequence[PolicyKey]) -> dict[str, tuple[File, int]]:
         """Return the files of these policies that are not cached, with their generations, by their rows."""

@@ -3,15 +3,18 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
 
 from bot.gateway import conversions
 from bot.gateway.comments_and_checks import CommentApi
+from bot.gateway.http import client
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.installation_tokens import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.rule_schemas import BranchAnswer
-from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.schemas import ConfigPart, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
@@ -20,6 +23,12 @@ OWN_RULES = ".github"
 """The repository with an organisation's shared configuration."""
 
 
+_CONFIGURATION = (
+    "repository_{place}: repository(owner: $owner_{place}, name: $name_{place}) {{ databaseId "
+    "commit: object(expression: $commit_{place}) {{ oid }} "
+    "file: object(expression: $file_{place}) {{ __typename ... on Blob {{ isBinary isTruncated text }} }} }}"
+)
+"""One repository's part of a query. A replica may not know a new commit yet: then it has no file either."""
 _NO_COMMIT = "no commit found"
 """GitHub's message if the branch or commit is missing, not the file."""
 
@@ -46,6 +55,33 @@ class RepositoryApi(CommentApi):
         if base_branch is None:
             return await self._file(repository, dict(owner_and_repo(repository)), "")
         return await self._file(repository, {**owner_and_repo(repository), "ref": base_branch}, "?ref={ref}")
+
+    async def configurations(
+        self, repositories: Sequence[Repository], tips: Mapping[int, str] = MappingProxyType({})
+    ) -> Mapping[int, str | None]:
+        """A query with an alias for each of the repositories."""
+        declared, read, variables = list[str](), list[str](), dict[str, str]()
+        for place, each in enumerate(repositories):
+            tip = tips.get(each.id, "HEAD")
+            fields = {"owner": each.owner, "name": each.name, "commit": tip, "file": f"{tip}:.github/imq.yml"}
+            variables |= {f"{name}_{place}": value for name, value in fields.items()}
+            declared += [f"${name}_{place}: String!" for name in fields]
+            read.append(_CONFIGURATION.format(place=place))
+        text = f"query Configurations({', '.join(declared)}) {{ {' '.join(read)} }}"
+        call = client.query(self._connection.api_url, text, variables)
+        target = Scope(repositories[0].installation_id, None, Purpose.FILES)
+        answer = parse_answer(client.QueryAnswer, (await self._connection.call(target, call)).data)
+        with suppress(client.Unsupported):
+            client.check(answer, [])
+        refused = {error.path[0] for error in answer.errors if error.path}
+        found = dict[int, str | None]()
+        for place, each in enumerate(repositories):
+            alias = f"repository_{place}"
+            if alias not in refused and (shown := (answer.data or {}).get(alias)) is not None:
+                part = parse_answer(ConfigPart, shown)
+                if part.number == each.id and part.is_certain:
+                    found[each.id] = part.text or None
+        return found
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """Read the file of the owner's repository `.github`; None if it is missing or hidden."""

@@ -13,7 +13,7 @@ from bot.gateway.http.client import Client
 from bot.http.client_address import ClientAddresses
 from bot.http.connections import file_limit, limits_for
 from bot.settings.environment import Settings
-from bot.settings.private_key import derive_key
+from bot.settings.private_key import derive_secret
 from bot.settings.safe_values import website
 from bot.web.live.feed import Feed
 from bot.web.live.request_watch import TOPIC as REQUESTS
@@ -64,7 +64,7 @@ def _signer(settings: Settings) -> Signer | None:
     if settings.secret_key is None:
         return None
     given = (settings.secret_key, settings.former_secret_key)
-    return Signer([derive_key(key.get_secret_value(), _PURPOSE) for key in given if key is not None])
+    return Signer([derive_secret(key.get_secret_value(), _PURPOSE) for key in given if key is not None])
 
 
 def _identity(settings: Settings, engine: Engine, session: ClientSession, github: App) -> Identity | None:

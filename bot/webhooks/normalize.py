@@ -11,6 +11,7 @@ from bot.webhooks.payloads import (
     CheckRunEvent,
     CheckSuiteEvent,
     CommentEvent,
+    InstallationEvent,
     Payload,
     PullRequestEvent,
     PushEvent,
@@ -37,6 +38,7 @@ from queue_engine.domain.known_facts import (
     of_commit,
     of_pull,
 )
+from queue_engine.domain.model import Repository
 from queue_engine.rules.check_progress import safe_link
 
 
@@ -136,6 +138,9 @@ CONFIGURATION = ".github/imq.yml"
 
 _WORKFLOWS = (".github/workflows", ".github/actions")
 """Where the files are that say which checks run on candidates."""
+
+_MOST_NAMED = 25
+"""Of more repositories that an installation gained or lost at once, none is named: IMQ lists all."""
 
 _OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
 """The beginning of the external id that `notifications.render.comment` gives to IMQ's check runs."""
@@ -376,6 +381,13 @@ def _installation(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
     return webhooks.RepositoryChange(**event.common(delivery.id))
 
 
+def _selection(event: InstallationEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
+    named = [*event.repositories_added, *event.repositories_removed]
+    places = [(each.id, *each.full_name.partition("/")[::2]) for each in named if len(named) <= _MOST_NAMED]
+    selected = tuple(Repository(*place, event.installation.id) for place in places)
+    return webhooks.RepositoryChange(**event.common(delivery.id), selected=selected)
+
+
 def _actions(*names: str) -> frozenset[str]:
     return frozenset(names)
 
@@ -408,7 +420,7 @@ EVENTS: Mapping[str, _Row] = {
         _installation,
         _actions("created", "deleted", "suspend", "unsuspend", "new_permissions_accepted"),
     ),
-    "installation_repositories": _Row(Payload, _installation, _actions("added", "removed")),
+    "installation_repositories": _Row(InstallationEvent, _selection, _actions("added", "removed")),
     "installation_target": _Row(Payload, _installation, _actions("renamed")),
     "repository": _Row(
         Payload,

@@ -67,6 +67,11 @@ class Payload(BaseModel):
         }
 
 
+class InstallationEvent(Payload):
+    repositories_added: list[Repository] = Field(default_factory=list)
+    repositories_removed: list[Repository] = Field(default_factory=list)
+
+
 class OfRepository(Payload):
     repository: Repository
 

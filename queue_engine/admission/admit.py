@@ -38,9 +38,10 @@ from queue_engine.rules.eligibility import (
     check_eligibility,
 )
 from queue_engine.rules.priority import trusted_of
-from queue_engine.store import Transaction
+from queue_engine.store.entries import Entries
 from queue_engine.store.known import stale_comments
 from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.shadow_pulls import Shadow
 
 _log = structlog.get_logger("imq.admission")
 
@@ -65,26 +66,41 @@ async def handle_enqueue_request(engine: Engine, request: EnqueueRequest, *, in_
     repository, number = request.case.repository, request.case.number
     async with engine.store.reading() as tx:
         before = await rejection_history(tx, repository.id, number)
-        states = await label_states(tx, repository.id, number)
     if not _allows_retry(engine, request, before, request.head_sha or ""):
         if request.by is not None and not request.by_machine:
             await announce_ignored(engine, repository, number, request.by, request.case.delivery)
         return
+    if (asked := await read_request(engine, request, before)) is not None:
+        await admit(engine, *asked, in_order=in_order)
+
+
+async def read_request(
+    engine: Engine, request: EnqueueRequest, before: RejectionHistory | None = None
+) -> tuple[EnqueueRequest, Snapshot] | None:
+    """Read who asks by a label, and for what; None if no label is consent, or `before` allows no retry.
+
+    Raises GitHubError.
+    """
+    repository, number = request.case.repository, request.case.number
+    async with engine.store.reading() as tx:
+        states = await label_states(tx, repository.id, number)
     taken = await engine.github.snapshot(repository, number, login=request.by, head_sha=request.head_sha)
     pull = taken.pull
     if not _allows_retry(engine, request, before, pull.head_sha):
-        return
+        return None
     request = replace(request, case=await request.case.with_policy(engine, pull.base_branch))
     policy = request.case.policy
     if pull.open and not policy.has_trigger_label(pull.labels):
         request, pull = await _set_since_landing(engine, request, pull, policy)
     if not pull.open or not policy.has_trigger_label(pull.labels):
         await count_label_gone(engine, repository, policy, request.by, taken.permission)
-    elif (labeled := await _labeled(engine, request, pull, policy, states)) is not None:
-        request, pull = labeled
-        if _allows_retry(engine, request, before, pull.head_sha):
-            permission = taken.permission or await engine.github.permission(repository, request.by or "")
-            await admit(engine, request, replace(taken, pull=pull, permission=permission), in_order=in_order)
+        return None
+    labeled = await _labeled(engine, request, pull, policy, states)
+    if labeled is None or not _allows_retry(engine, labeled[0], before, labeled[1].head_sha):
+        return None
+    request, pull = labeled
+    permission = taken.permission or await engine.github.permission(repository, request.by or "")
+    return request, replace(taken, pull=pull, permission=permission)
 
 
 async def _set_since_landing(
@@ -183,11 +199,10 @@ async def admit(
     branch's rules cannot be read, and StaleRecord if the replaced entry changed since it was read. Unless the request
     `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
     """
-    request, taken = await placed(engine, request, taken)
-    case = await request.case.with_policy(engine, taken.pull.base_branch)
+    request, taken, requirements = await with_requirements(engine, request, taken)
+    case, pull = request.case, taken.pull
     repository, policy = case.repository, case.policy
-    taken, requirements = await requirements_of(engine, repository, taken, policy)
-    pull, left = taken.pull, case.entry if request.leaves_for is not None else None
+    left = case.entry if request.leaves_for is not None else None
     await in_order(pull.base_branch, policy.trigger_labels)
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
@@ -198,7 +213,7 @@ async def admit(
         # If somebody else has queued the pull request since the case was loaded, it is judged as an entry then.
         present = await change.tx.entries.find(repository.id, pull.number)
         answer: Admission = present or judged(request, taken, requirements, policy)
-        answer = await behind_shared_head(change.tx, repository, pull, policy, answer)
+        answer = await behind_shared_head(change.tx.entries, repository, pull, policy, answer)
         if await change.tx.shadow.mode(repository.id) is Mode.SHADOW:
             # The repository switched during the reads, or a command or API call asks for what IMQ may not do.
             answer = Reject(Reason.SHADOW_MODE) if answered else Ignore()
@@ -248,6 +263,15 @@ def _check_room(engine: Engine, entry: Entry, policy: Policy, *, may_wait: bool)
         engine.meter.count("queue_full", where="label")
 
 
+async def with_requirements(
+    engine: Engine, request: EnqueueRequest, taken: Snapshot
+) -> tuple[EnqueueRequest, Snapshot, RequiredFacts]:
+    """Return request and facts for the base branch on which the pull request lands, with all that decides about it."""
+    request, taken = await placed(engine, request, taken)
+    request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
+    return request, *await requirements_of(engine, request.case.repository, taken, request.case.policy)
+
+
 def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:
     """Check the eligibility, and whether the label is still consent."""
     pull = taken.pull
@@ -270,7 +294,7 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
 
 
 async def behind_shared_head(
-    tx: Transaction, repository: Repository, pull: PullRequest, policy: Policy, answer: Entry | Answer
+    among: Entries | Shadow, repository: Repository, pull: PullRequest, policy: Policy, answer: Entry | Answer
 ) -> Entry | Answer:
     """Let a pull request wait while another one of the same branch is queued: IMQ may update the branch for that one.
 
@@ -279,5 +303,5 @@ async def behind_shared_head(
     branch = head_branch_of(pull)
     if branch is None or not isinstance(answer, Admit | NotReady):
         return answer
-    others = await tx.entries.sharing(repository.id, pull.number, branch)
+    others = await among.sharing(repository.id, pull.number, branch)
     return behind_others(others, pull, policy, answer)

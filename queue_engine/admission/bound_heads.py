@@ -82,7 +82,7 @@ async def follow_shared_update(engine: Engine, case: Case, sha: str, *, by_imq: 
     async with engine.store.reading() as tx:
         others = await tx.entries.sharing(entry.repository.id, entry.number, entry.head_branch)
     head = NewHead(sha, by_imq=by_imq, others=others)
-    found, head = await _consented(engine, case, entry, head, None, HeadConsent.SHARED_UPDATE)
+    found, head = await find_consent(engine, case, entry, head, None, HeadConsent.SHARED_UPDATE)
     if found is None:
         return None
     async with engine.change() as change:
@@ -124,7 +124,7 @@ async def bind_waiting_push(
         return Reject(Reason.HEAD_CHANGED) if is_settled or not is_new else None
     if pushers == (await engine.github.own_login(),):
         return await follow_shared_update(engine, case, pull.head_sha, by_imq=True)
-    found, head = await _consented(engine, case, entry, head, pull, HeadConsent.WAITING_PUSH)
+    found, head = await find_consent(engine, case, entry, head, pull, HeadConsent.WAITING_PUSH)
     if found is not HeadConsent.WAITING_PUSH:
         return found if isinstance(found, Reject) else Reject(Reason.HEAD_CHANGED)
     async with engine.change() as change:
@@ -150,7 +150,7 @@ async def requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullR
         return case
     if entry.status is EntryStatus.UPDATING:
         sources = (HeadConsent.OWN_UPDATE, *sources)
-    found, head = await _consented(engine, case, entry, head, pull, *sources)
+    found, head = await find_consent(engine, case, entry, head, pull, *sources)
     if found not in (HeadConsent.BOT_PUSH, HeadConsent.REQUEUED_PUSH):
         return None
     # The consent to a bot's pull request remains that of the person who gave it.
@@ -163,7 +163,7 @@ async def requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullR
     return replace(case, entry=answer if isinstance(answer, Entry) else None)
 
 
-async def _consented(
+async def find_consent(
     engine: Engine, case: Case, entry: Entry, head: NewHead, pull: PullRequest | None, *sources: HeadConsent
 ) -> tuple[HeadConsent | Reject | None, NewHead]:
     """Ask whether one of these sources consents, and read what the answer needs. Raises GitHubError."""

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import BranchRules, CheckReport, FailingCheck, RequiredCheck, Snapshot
+from queue_engine.domain.facts import BranchRules, CheckReport, FailingCheck, PullRequest, RequiredCheck, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
@@ -20,7 +20,7 @@ from queue_engine.rules.checks import (
 )
 from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
 from queue_engine.rules.priority import precedence_of
-from queue_engine.rules.reviews import merge_method, needs_signed_commits, reviews_of
+from queue_engine.rules.reviews import merge_method, missing_approval, needs_signed_commits, reviews_of
 
 
 async def requirements_of(
@@ -107,3 +107,13 @@ async def _reports_on_base(
     """Read the reports of these checks on the tip of the base branch. Raises GitHubError."""
     tip = taken.base_tip or taken.pull.base_branch
     return await github.check_reports(repository, tip, frozenset(each for each in required if each.name in names))
+
+
+async def withdrawn_approval(
+    engine: Engine, entry: Entry, rules: BranchRules
+) -> tuple[PullRequest, tuple[Reason, str] | None]:
+    """Read whether the rules require an approval that a queued pull request lacks now. Raises GitHubError."""
+    taken = await engine.github.snapshot(entry.repository, entry.number, login=None)
+    reviews = await reviews_of(engine.github, entry.repository, taken, rules)
+    missing = None if reviews is None else missing_approval(reviews, rules, taken.decision, taken.code_owners)
+    return taken.pull, missing

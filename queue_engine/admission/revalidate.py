@@ -32,7 +32,7 @@ from queue_engine.effects.record import disable_later, explained
 from queue_engine.effects.renames import followed_login
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import NewHead, consent_lost, may_push
-from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
+from queue_engine.rules.eligibility import Admit, Answer, NotReady, Reject, RequiredFacts, disables_auto_merge
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
@@ -236,18 +236,14 @@ async def _judge_readiness(
 ) -> Case:
     """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord.
 
-    What it lacked `before` counts for its former head.
     An entry that `moves` is stored for another base branch than the one of the entry to be judged.
     """
     policy, repository = case.policy, case.repository
-    taken, requirements = await requirements_of(engine, repository, taken, policy, waiting=before)
-    if taken.permission is None:
-        taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
-    answer = judge_readiness(entry, taken, requirements, policy)
+    taken, requirements, answer = await readiness_of(engine, entry, before, taken, policy)
     if isinstance(answer, Reject):
         return await _end(engine, case, entry, answer)
     async with engine.change() as change:
-        match await behind_shared_head(change.tx, repository, taken.pull, policy, answer):
+        match await behind_shared_head(change.tx.entries, repository, taken.pull, policy, answer):
             case NotReady(unmet) if not moves:
                 saved = await _wait_on(change, entry, unmet, policy)
                 if disables_auto_merge(taken.pull, policy):
@@ -263,6 +259,19 @@ async def _judge_readiness(
     log = _log.info if joined else _log.debug
     log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
     return replace(case, entry=saved)
+
+
+async def readiness_of(
+    engine: Engine, entry: Entry, before: Entry, taken: Snapshot, policy: Policy
+) -> tuple[Snapshot, RequiredFacts, Answer]:
+    """Judge whether an entry whose wait has not ended is ready, with the facts that decide. Raises GitHubError.
+
+    What it lacked `before` counts for its former head.
+    """
+    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=before)
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(entry.repository, entry.queued_by))
+    return taken, requirements, judge_readiness(entry, taken, requirements, policy)
 
 
 async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:

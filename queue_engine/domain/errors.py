@@ -137,8 +137,15 @@ class Invalid(GitHubError):
     """422: GitHub refused a well-formed request; the message says why."""
 
 
-class ShadowModeError(GitHubError):
-    """IMQ sent nothing: the repository is in shadow mode, in which IMQ writes nothing on GitHub."""
+class WriteRefused(GitHubError):
+    """IMQ sent nothing: the repository is in shadow mode, in which IMQ writes nothing on GitHub.
+
+    `what` names the write.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was not sent: the repository is in shadow mode")
+        self.what = what
 
 
 class Unauthorized(GitHubError):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from queue_engine.domain.facts import (
@@ -220,6 +221,16 @@ class Reads(Protocol):
 
         `base_branch` may also be a commit. None if there is no such file. Raises NotFound for a branch or commit that
         does not exist, and Invalid when the path is no file, or the file no text.
+        """
+        ...
+
+    async def configurations(
+        self, repositories: Sequence[Repository], tips: Mapping[int, str] = MappingProxyType({})
+    ) -> Mapping[int, str | None]:
+        """What `configuration` returns for the default branches of these repositories of one installation, by id.
+
+        `tips` are commits to read at. A repository is missing that GitHub does not show, and one whose file is to be
+        read by itself.
         """
         ...
 

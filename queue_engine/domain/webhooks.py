@@ -270,6 +270,8 @@ class RepositoryChange(Webhook):
 
     kind: Literal["installed"] = "installed"
     action: str
+    selected: tuple[Repository, ...] = ()
+    """Those that were added to the installation or removed from it, if they are few."""
 
 
 def _review_of(stored: Any) -> str:

@@ -21,11 +21,11 @@ from queue_engine.core.observability import trace
 from queue_engine.core.observability.progress import Meter, NullMeter, NullNotifier, ProgressEvent, ProgressNotifier
 from queue_engine.core.observability.trace import TraceRecord
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.candidate_run import RUN_STARTED
 from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import WHOLE_QUEUE, Entry, EntryStatus, Queue, TimelineEvent
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RUN_STARTED
 from queue_engine.rules.departure_facts import departure_of, share_of, train_runs
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
@@ -218,7 +218,7 @@ async def _shares(tx: Transaction, end: TimelineEvent, own: Sequence[TimelineEve
     shares = dict.fromkeys(runs, 0.0)
     unknown = set[int]()
     for run in runs:
-        if (stored := await tx.candidate_runs.get(run)) is None:
+        if (stored := await tx.runs.get(run)) is None:
             unknown.add(run)
         else:
             shares[run] = share_of(end.number, stored.tested)

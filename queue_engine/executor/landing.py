@@ -119,7 +119,7 @@ async def land(
         await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
         if entry.run.candidate_run is not None:
-            await tx.candidate_runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
+            await tx.runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(

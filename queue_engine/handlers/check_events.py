@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from queue_engine.admission.case import Case
+from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus, Repository, UnmetRequirement
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, ConversationWebhook, RerunRequest, ReviewWebhook
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
@@ -25,7 +26,6 @@ from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.consent import HeadConsent, NewHead, may_bind
 from queue_engine.rules.eligibility import waits
 from queue_engine.rules.readiness import may_be_renewed, waits_for_check
-from queue_engine.rules.reviews import missing_approval, reviews_of
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
@@ -62,8 +62,8 @@ class CheckReports:
                 for entry in entries:
                     if entry.run.candidate is None and entry.head != webhook.head_sha:
                         await _keep(change.tx, entry, webhook)
-                for run in await change.tx.candidate_runs.of_commit(repository.id, webhook.head_sha):
-                    await _count_on_candidate(change, run, webhook)
+                for run in await change.tx.runs.of_commit(repository.id, webhook.head_sha):
+                    await _count_together(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
         if isinstance(webhook, CheckOutcome):
@@ -108,29 +108,32 @@ class CheckReports:
         ]
 
 
-async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled: bool) -> None:
-    """Count a report on a candidate; make the entry due if it may decide: a failure, or the last pending check.
+def _counted(run: Run, webhook: CheckWebhook, *, stalled: bool = False) -> tuple[Run, bool] | None:
+    """Count a report on a candidate; return whether it may decide, too. None: it does not count.
 
-    While no check is known to be pending, each report may decide; the next poll finds the pending checks.
+    A failure decides, and the last pending check. While no check is known to be pending, or none is known to have
+    started, each report may decide; the next poll finds the pending checks.
     """
-    pending, name = set(entry.run.pending_checks), webhook.check_name
+    pending, name = set(run.pending_checks), webhook.check_name
     if webhook.without_jobs:
         # A workflow run has no jobs: the next poll counts as the first, which reads such runs.
-        await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
-        await change.tx.queues.wake(entry.queue_id, change.now)
-        return
+        return replace(run, polls=0), True
     if pending and name not in pending and not stalled:
-        return
-    counted = entry
+        return None
+    counted = with_webhook(run, webhook)
     # A failure before any check is known to be pending is not counted: the poll at once judges it alone.
     if name is not None and (pending or webhook.passed is not False):
-        reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
-        counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
-    counted = replace(counted, run=with_webhook(counted.run, webhook))
-    # While no check is known to have started, every report may decide.
-    decides = stalled or webhook.passed is False or pending <= set(counted.run.completed_checks)
-    if decides:
-        counted = replace(counted, run=replace(counted.run, next_poll_at=change.now))
+        reported = tuple(dict.fromkeys((*run.completed_checks, name)))
+        counted = replace(counted, completed_checks=reported[-_REPORTS_KEPT:])
+    return counted, stalled or webhook.passed is False or pending <= set(counted.completed_checks)
+
+
+async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled: bool) -> None:
+    """Count a report on the candidate of one entry, and make it due if the report may decide."""
+    if (found := _counted(entry.run, webhook, stalled=stalled)) is None:
+        return
+    run, decides = found
+    counted = replace(entry, run=replace(run, next_poll_at=change.now) if decides else run)
     await change.tx.entries.save(counted)
     if decides:
         await change.tx.queues.wake(entry.queue_id, change.now)
@@ -138,23 +141,18 @@ async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled
         change.progress.append(event)
 
 
-async def _count_on_candidate(change: Change, run: CandidateRun, webhook: CheckWebhook) -> None:
-    """Count a report on a candidate of several members; make its queue due if the report may decide."""
-    pending, name = set(run.test.pending_checks), webhook.check_name
-    if pending and name not in pending and not webhook.without_jobs:
+async def _count_together(change: Change, run: Run, webhook: CheckWebhook) -> None:
+    """Count a report on a candidate of several members, and make their queue due if the report may decide."""
+    if (found := _counted(run, webhook)) is None:
         return
-    test = with_webhook(run.test, webhook)
-    if name is not None and (pending or webhook.passed is not False):
-        test = replace(test, completed_checks=tuple(dict.fromkeys((*test.completed_checks, name)))[-_REPORTS_KEPT:])
-    if webhook.without_jobs:
-        test = replace(test, polls=0)
-    decides = webhook.without_jobs or webhook.passed is False or pending <= set(test.completed_checks)
-    if decides and not run.test.github_failures:
-        test = replace(test, next_poll_at=change.now)
-    counted = await change.tx.candidate_runs.save(replace(run, test=test))
-    if pending and test.completed_checks != run.test.completed_checks and (event := run_progress(counted)) is not None:
+    counted, decides = found
+    if decides and not run.github_failures:
+        counted = replace(counted, next_poll_at=change.now)
+    await change.tx.runs.save(counted)
+    is_new = run.pending_checks and counted.completed_checks != run.completed_checks
+    if is_new and (event := run_progress(counted)) is not None:
         change.progress.append(event)
-    if decides:
+    if decides and run.queue_id is not None:
         await change.tx.queues.wake(run.queue_id, change.now)
 
 
@@ -237,10 +235,7 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook)
     if not entry.is_ready:
         await revalidate(engine, Case(repository, entry.number, entry, webhook.delivery))
         return
-    snapshot = await engine.github.snapshot(repository, entry.number, login=None)
-    pull, reviews = snapshot.pull, await reviews_of(engine.github, repository, snapshot, rules)
-    owners = snapshot.code_owners
-    missing = None if reviews is None else missing_approval(reviews, rules, snapshot.decision, owners)
+    pull, missing = await withdrawn_approval(engine, entry, rules)
     if missing is None:
         return
     if await left_to_pass(engine, repository, entry.number):

@@ -34,10 +34,10 @@ from queue_engine.domain.errors import (
     RateLimitError,
     ReadLagError,
     Refused,
-    ShadowModeError,
     StaleRead,
     StaleRecord,
     Unauthorized,
+    WriteRefused,
 )
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import GithubMergePolicy
@@ -200,7 +200,8 @@ class Inbox:
             # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
             async with self._engine.change() as change:
                 await change.tx.outbox.release(repository.id, change.now)
-        await self._sweeper.request(renew=True)
+        named = webhook.selected or (() if repository is None else (repository,))
+        await self._sweeper.request_of(webhook.installation_id, webhook.action, named)
 
     async def _forget_request(self, job: Job) -> None:
         """Forget a label that asked IMQ for nothing."""
@@ -317,7 +318,7 @@ def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return Hold(early.retry_after, _HELD_FOR.get(type(early)))
         except StaleRecord:
             return Hold(timedelta(0))
-        except ShadowModeError as refused:
+        except WriteRefused as refused:
             # What was to be written concerns a repository that entered shadow mode since.
             _log.info("write_dropped", message=refused.message)
             return None

@@ -30,7 +30,7 @@ from queue_engine.domain.errors import GitHubError, StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.notice import WAITING, kind_of
-from queue_engine.domain.policy import CommentPolicy, Mode, has_label
+from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -70,6 +70,10 @@ PULL_REQUEST_JOB = "sweep_pull_request"
 
 FEW = 25
 """For how many repositories of an installation a sweep has labels created; more get theirs where people use them."""
+
+_OUT_OF_REACH = frozenset({"removed", "archived"})
+_OF_ONE = _OUT_OF_REACH | {"added", "unarchived", "renamed", "privatized", "publicized"}
+"""Actions of webhooks that concern no repository but those that they name (P7)."""
 
 _RENEW = timedelta(hours=1)
 _HOLD, _MOST_HOLDS = timedelta(minutes=1), 60
@@ -179,6 +183,16 @@ class Reconciler:
                 kind=SWEEP_JOB, request={"renew": renew}, process_id=SWEEP_JOB, now=now, not_before=begins
             )
 
+    async def request_of(self, installation_id: int, action: str, named: Sequence[Repository]) -> None:
+        """Request a sweep of the repositories that a webhook names, or of all if others may have changed as well."""
+        self._repositories.pop(installation_id, None)
+        if not named or action not in _OF_ONE:
+            await self.request(renew=True)
+            return
+        async with self._engine.change() as change:
+            for repository in named:
+                await (enqueue_examination if action in _OUT_OF_REACH else enqueue_sweep)(change, repository)
+
     async def sweep(self, job: Job) -> None:
         """List the installations and enqueue a sweep of each."""
         now = self._engine.clock.now()
@@ -217,6 +231,9 @@ class Reconciler:
             with working(RequestPriority.BACKGROUND), naming(f"installation {installation_id}"):
                 known = now, await self._engine.github.repositories(installation_id)
             self._repositories[installation_id] = known
+        if len(known[1]) > FEW:
+            with working(RequestPriority.BACKGROUND), naming(f"the configurations in installation {installation_id}"):
+                await self._engine.policies.read_ahead(known[1])
         async with self._engine.change() as change:
             with_labels = await self._without_labels(change, known[1])
             for repository in known[1]:
@@ -230,8 +247,8 @@ class Reconciler:
     async def sweep_repository(self, job: Job) -> None:
         """Compare one repository's pull requests with its queues, and enqueue a job for each difference.
 
-        One request lists the hundred pull requests that changed last, with labels and heads; it is the only one for a
-        repository of a large installation that asks nothing of IMQ. If there are more, one request for each trigger
+        One request lists the hundred pull requests that changed last, with labels and heads; in a large installation
+        it is the only one for a repository that asks nothing of IMQ. If there are more, one request for each trigger
         label lists the others, and one for ten of them reads those that are queued.
         """
         engine, request = self._engine, dict(job.request)
@@ -240,10 +257,6 @@ class Reconciler:
             latest = {pull.number: pull for pull in await engine.github.latest_pull_requests(repository)}
             if latest:
                 repository = named_by(next(iter(latest.values())), repository)
-            if not labels and await self._is_quiet(repository, latest):
-                async with engine.change() as change:
-                    await request_sweep(change, repository)
-                return
             triggers = await engine.policies.labels(repository)
             testing = await engine.policies.testing_labels(repository)
             labeled = await self._labeled(repository, latest, triggers)
@@ -266,16 +279,6 @@ class Reconciler:
             await request_sweep(change, repository)
             if labels or labeled or queued or await labels_requested(change.tx, repository):
                 await request_labels(change, repository, triggers, testing)
-
-    async def _is_quiet(self, repository: Repository, latest: Mapping[int, PullRequest]) -> bool:
-        """Whether no pull request has a label, none is queued, and none was: its configuration says nothing yet.
-
-        In shadow mode a pull request may be followed that was merged, or that lost its label.
-        """
-        async with self._engine.store.reading() as tx:
-            known = await tx.queues.of_repository(repository.id) or await tx.pending_merges.numbers(repository.id)
-            followed = await tx.shadow.mode(repository.id) is Mode.SHADOW
-        return not known and not followed and len(latest) < PAGE and not any(pull.labels for pull in latest.values())
 
     async def _without_labels(self, change: Change, repositories: Sequence[Repository]) -> set[int]:
         """Return a few of these repositories, by their ids, whose labels were never requested."""

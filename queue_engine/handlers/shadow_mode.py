@@ -1,7 +1,9 @@
 """Route the work of repositories in shadow mode to `queue_engine.shadow`, before anything for a queue sees it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import structlog
 
@@ -9,9 +11,10 @@ from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
+from queue_engine.domain.port import GitHubPorts
 from queue_engine.domain.webhooks import CommentCommand, LabelRequest, RepositoryWebhook
 from queue_engine.effects.context import Engine
-from queue_engine.shadow.decide import judge_later
+from queue_engine.shadow.decide import ReadOnly, judge_later
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
 
@@ -26,7 +29,7 @@ class ShadowHandler:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._pulls = ShadowPulls(engine)
+        self._pulls = ShadowPulls(replace(engine, github=ReadOnly(cast(GitHubPorts, engine.github))))
         self._modes = MicroBatch(self._stored_modes)
 
     async def drain(self) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 import structlog
@@ -308,6 +309,14 @@ class GitHubReads(OwnWrites):
         except NotFound:
             # There is no such branch.
             return None
+
+    async def configurations(
+        self, repositories: Sequence[Repository], tips: Mapping[int, str] = MappingProxyType({})
+    ) -> Mapping[int, str | None]:
+        """Read at the known tips: a replica that lacks one shows no file."""
+        known = {each.id: await self._facts.tip(each.id, DEFAULT_BRANCH) for each in repositories}
+        tips = {each: tip for each, tip in known.items() if tip is not None}
+        return await self._github.configurations(repositories, tips)
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """Read at the known tip of the owner's repository `.github`, if IMQ knows that repository."""

@@ -75,6 +75,7 @@ class Forwarding:
     check_suites = _handed_on(Reads.check_suites)
     reports_elsewhere = _handed_on(Reads.reports_elsewhere)
     configuration = _handed_on(Reads.configuration)
+    configurations = _handed_on(Reads.configurations)
     organisation_configuration = _handed_on(Reads.organisation_configuration)
     organisation_configuration_is_reviewed = _handed_on(Reads.organisation_configuration_is_reviewed)
     reviews = _handed_on(Reads.reviews)

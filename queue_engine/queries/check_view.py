@@ -82,7 +82,7 @@ def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tupl
     run, timings = entry.run, {timing.name: timing for timing in entry.run.timings}
     waiting = set(pending_checks(run))
     names = sorted({*waiting, *run.completed_checks, *timings}) if run.candidate is not None else []
-    begun = entry.status_since if entry.head != entry.queued_head else None
+    begun = (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
     views = []
     for name in names:
         timing = timings.get(name, CheckTiming(name))

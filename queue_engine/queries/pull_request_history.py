@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.candidate_run import RUN_EVENTS
 from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import PAUSES, PROCESSING, WHOLE_QUEUE, EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
+from queue_engine.domain.run import RUN_EVENTS
 from queue_engine.queries.pull_request_status import (
     HELD,
     NOT_QUEUED,

@@ -11,9 +11,9 @@ from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import Reason
-from queue_engine.queries.train_status import TrainStatus, load_trains
+from queue_engine.queries.train_status import TrainBlocker, TrainStatus, load_trains
 from queue_engine.rules.blockers import blockers_of, is_blocked
-from queue_engine.rules.check_progress import pending_checks
+from queue_engine.rules.check_progress import count_checks, pending_checks
 from queue_engine.rules.depth import with_room
 from queue_engine.rules.priority import FairShare, PriorityEffect, delay, share_behind
 from queue_engine.store import Transaction
@@ -156,6 +156,21 @@ class EntryView:
 
 
 @dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far the checks of an active run are: of one entry by its own head, or of several members of a train."""
+
+    process_id: str | None
+    """Names the run in reports of its progress: the entry or the candidate; None while the candidate is built."""
+    batch_job_id: str | None
+    """The candidate, whose CI run tests all members; None: the entry is tested by its own head."""
+    members: tuple[int, ...]
+    started_at: datetime | None
+    done: int
+    total: int
+    """How many checks IMQ knows, of which `done` have reported."""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStatus:
     """A queue with the entries that have room in it, the front first."""
 
@@ -168,6 +183,28 @@ class QueueStatus:
     """The trains of a queue that has some."""
     outside: tuple[Entry, ...] = ()
     """Entries that wait outside the queue until they are ready."""
+
+    @property
+    def runs(self) -> tuple[RunProgress, ...]:
+        """The active runs of trains, oldest first, and then those of one entry each."""
+        trains = () if self.trains is None else self.trains.runs
+        alone = [view.entry for view in self.entries if view.entry.run.candidate_run is None]
+        begun = [each for each in alone if each.run.started_at is not None]
+        return (
+            *(
+                RunProgress(each.candidate, each.candidate, each.numbers, each.started_at, *count_checks(each))
+                for each in trains
+            ),
+            *(
+                RunProgress(each.id, None, (each.number,), each.run.started_at, *count_checks(each.run))
+                for each in begun
+            ),
+        )
+
+    @property
+    def fallback(self) -> TrainBlocker | None:
+        """Why IMQ tests one entry after the other, if the configuration asks for trains."""
+        return None if self.trains is None else self.trains.off
 
     @property
     def not_ready(self) -> int:

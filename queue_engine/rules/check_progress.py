@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.run import CheckTiming, Run
@@ -30,17 +29,18 @@ def tally(entry: Entry) -> tuple[int, int] | None:
     """Return how many checks have completed, of how many; None while IMQ does not know which checks it waits for."""
     if entry.status is not EntryStatus.CHECKING or not entry.run.pending_checks:
         return None
-    return _count(entry.run)
+    return count_checks(entry.run)
 
 
-def _count(run: Run) -> tuple[int, int]:
+def count_checks(run: Run) -> tuple[int, int]:
+    """Return how many checks of a run have completed, of how many that IMQ knows."""
     ended = set(run.completed_checks)
     return len(ended), len(ended | set(run.pending_checks))
 
 
-def run_progress(run: CandidateRun, status: ProgressStatus = ProgressStatus.IN_PROGRESS) -> ProgressEvent | None:
+def run_progress(run: Run, status: ProgressStatus = ProgressStatus.IN_PROGRESS) -> ProgressEvent | None:
     """Return how far the checks of a run are, under the id of its candidate; None while IMQ knows of no check."""
-    done, total = _count(run.test)
+    done, total = count_checks(run)
     if run.candidate is None or total == 0:
         return None
     return _event(run.candidate, status, total if status is ProgressStatus.COMPLETED else done, total)
@@ -126,7 +126,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
     other's seconds: the newest has all. `check_ended` says how many seconds before the event each check had ended.
     `run` is the run of a train, whose other members have the same seconds.
     """
-    begun = entry.status_since if entry.head != entry.queued_head else None
+    begun = (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
     seconds: dict[str, float] = {}
     for timing in entry.run.timings:
         started, ended = timing.started or begun, timing.ended or (None if passed else now)

@@ -13,7 +13,6 @@ from datetime import datetime
 
 from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
@@ -24,7 +23,7 @@ from queue_engine.domain.facts import (
     is_own_check,
 )
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import CandidateTrigger, Run
 
 
 @dataclass(frozen=True, slots=True)

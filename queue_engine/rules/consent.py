@@ -103,6 +103,13 @@ def changed_since_command(reported: Sequence[PullRequestState | Consent], head: 
     return None
 
 
+def withdrawal(state: PullRequestState, head: str, base_branch: str, policy: Policy) -> Reason | None:
+    """Return how this change of a pull request ends the consent to this head for this base branch, if it does."""
+    if state.before == head:
+        return Reason.HEAD_CHANGED
+    return _withdrawn([state], base_branch, policy, by="", trusted_labels=(), drafts=False)
+
+
 def last_change(pull: PullRequest) -> datetime | None:
     """Return the pull request's last change, by the read and by webhooks: a later command is consent to it."""
     changes = [one.updated_at for one in pull.reported if isinstance(one, PullRequestState)]

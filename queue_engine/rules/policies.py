@@ -35,6 +35,13 @@ class Policies(Protocol):
         """Cache these policies as far as that needs no request; return those that `cached` returns now."""
         ...
 
+    async def read_ahead(self, repositories: Sequence[Repository]) -> None:
+        """Read the configurations on the default branches of one installation's repositories by few requests.
+
+        What GitHub does not show so is read when it is needed. Raises RateLimitError.
+        """
+        ...
+
     async def mode(self, repository: Repository) -> Mode | None:
         """Return the mode that the default branch's file asks for; None if a faulty file names none.
 

@@ -9,6 +9,7 @@ from queue_engine.core.timing.backoff import Backoff, MonitorEntry
 from queue_engine.domain.errors import InvariantError, TransitionError
 from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import PROCESSING, TRANSITIONS, Entry, EntryStatus
+from queue_engine.domain.run import Run
 
 
 def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
@@ -16,6 +17,7 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
     run = replace(
         entry.run,
         started_at=entry.run.started_at or now,
+        checks_since=now if status is EntryStatus.CHECKING else entry.run.checks_since,
         polls=0,
         next_poll_at=None,
         github_failures=0,
@@ -24,14 +26,14 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
     return replace(entry, status=status, status_since=now, run=run)
 
 
-def after_poll(entry: Entry, monitor: Backoff, now: datetime, *, waited: int = 0) -> Entry:
+def after_poll(run: Run, monitor: Backoff, now: datetime, *, waited: int = 0) -> Run:
     """Record a poll that found no change; the next poll is later, as `monitor` says.
 
     `waited` counts waits before the first poll. Polls that fail count as `github_failures` instead, which have a time
     limit.
     """
-    after = MonitorEntry(now, entry.run.polls + waited).answered(monitor, now)
-    return replace(entry, run=replace(entry.run, polls=entry.run.polls + 1, next_poll_at=after.next_at))
+    after = MonitorEntry(now, run.polls + waited).answered(monitor, now)
+    return replace(run, polls=run.polls + 1, next_poll_at=after.next_at)
 
 
 def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.stack_place import placed
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     CheckReport,
@@ -27,7 +26,6 @@ from queue_engine.effects.context import Engine
 from queue_engine.rules.checks import CommitChecks, head_checks, judge
 from queue_engine.rules.eligibility import NotReady, Reject
 from queue_engine.shadow.decide import judge_request
-from queue_engine.shadow.webhook_facts import tip_before
 
 _REPORTS_WITHIN = timedelta(days=1)
 """How long checks on the landed commit may take to report."""
@@ -52,9 +50,7 @@ async def judge_landing(engine: Engine, request: EnqueueRequest, pull: PullReque
     # Who merged may merge; only a configuration may ask for more.
     permission = taken.permission if taken.permission is not None and taken.permission.may_merge else Permission.WRITE
     request = replace(request, head_sha=pull.head_sha)
-    request, taken = await placed(engine, request, replace(taken, pull=before, permission=permission))
-    case = await request.case.with_policy(engine, taken.pull.base_branch)
-    _, judged = await judge_request(engine, request, taken, case.policy)
+    _, _, judged = await judge_request(engine, request, replace(taken, pull=before, permission=permission))
     lacks = judged.unmet[0] if isinstance(judged, NotReady) else None
     answer = judged if lacks is None else Reject(lacks.reason, lacks.detail)
     required = head_checks(await github.branch_rules(repository, pull.base_branch), policy)
@@ -105,8 +101,6 @@ async def follow_base(
 
     With the result comes a last look at the head's checks: GitHub may show a report late.
     """
-    before = await tip_before(engine, repository, base_branch, landing.sha)
-    landing = replace(landing, before=before or landing.before)
     required = head_checks(await engine.github.branch_rules(repository, base_branch), policy)
     followed = await _base_state(engine, repository, landing, required, policy)
     if followed.base is BaseState.PENDING or followed.checks is CheckState.PASSED:

@@ -6,58 +6,45 @@ request, with a label or without, IMQ judges that merge. Commands in comments ar
 """
 
 from dataclasses import replace
+from datetime import timedelta
 
 import structlog
 
+from queue_engine.admission.admit import read_request
+from queue_engine.admission.bound_heads import find_consent
 from queue_engine.admission.case import Case, EnqueueRequest
-from queue_engine.admission.head_consent import is_labeled_head
-from queue_engine.admission.new_entries import record_consent
-from queue_engine.admission.stack_place import placed
+from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.config.model import Policy
-from queue_engine.core.observability.progress import Meter
 from queue_engine.domain import webhooks
-from queue_engine.domain.facts import Permission, PullRequest
-from queue_engine.domain.model import EntryStatus, Repository, UnmetRequirement
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.known_facts import KEPT, Consent, PullRequestState, Push, Statement, of_branch, of_pull
+from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowLanding, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import UNKNOWN_HEAD, Ignore, NotReady, Reject
+from queue_engine.rules.consent import HeadConsent, NewHead, with_pushed_head, withdrawal
+from queue_engine.rules.eligibility import Ignore
 from queue_engine.rules.readiness import waits_for_check
 from queue_engine.shadow.decide import (
     UNREPORTED,
     ShadowResult,
-    judge_others,
+    judge_answer,
     judge_others_later,
     judge_request,
     judge_waiting,
     new_entry,
     next_decision,
-    outside_queue,
-    with_waiting_push,
 )
 from queue_engine.shadow.landing import follow_base, judge_landing
-from queue_engine.shadow.webhook_facts import is_rebase, is_repeated, withdrawn_before_merge
+
+_REPEATED = timedelta(minutes=10)
+"""For how long a rejected label is not judged again, for the same person and head."""
+
+_SECOND = timedelta(seconds=1)
+"""GitHub's times have whole seconds: a change of the second of the decision may have come after it."""
 
 _log = structlog.get_logger("imq.shadow")
-
-
-async def _find_label(engine: Engine, repository: Repository, number: int) -> EnqueueRequest | None:
-    """Return the request of a label for which no webhook came: it counts if GitHub proves that it was set on this head.
-
-    None if the pull request has no trigger label. Raises GitHubError.
-    """
-    pull = await engine.github.pull_request(repository, number)
-    policy = await engine.policies.of(repository, pull.base_branch)
-    for label in policy.trigger_labels:
-        if not has_label(pull.labels, [label]):
-            continue
-        last = await engine.github.last_labeled_event(repository, number, label)
-        if last is not None:
-            proved = await is_labeled_head(engine, repository, pull, last, policy)
-            head = pull.head_sha if proved else UNKNOWN_HEAD
-            return EnqueueRequest(Case(repository, number), by=last.by, head_sha=head, arrived_at=last.at)
-    return None
 
 
 class ShadowPulls:
@@ -97,9 +84,8 @@ class ShadowPulls:
         """Judge a pull request that is due, or labeled without a webhook. Raises GitHubError."""
         pull = await self._find(repository, number)
         if pull is None or (pull.landing is None and pull.entry is None):
-            request = await _find_label(self._engine, repository, number)
-            if request is not None:
-                await self._request(request)
+            # The label counts if GitHub proves that it was set on this head.
+            await self._request(EnqueueRequest(Case(repository, number), None, None, webhook_is_late=True))
         elif pull.landing is not None:
             await self._follow_base(pull)
         elif (await self._decide(pull, refetch=True)).reason is Reason.MERGED_ELSEWHERE:
@@ -107,15 +93,20 @@ class ShadowPulls:
             await self._closed(repository, number, by=None)
 
     async def _labeled(self, webhook: webhooks.LabelRequest) -> None:
-        """Judge a trigger label. Another label of an entry that waits may change what holds it."""
+        """Judge a trigger label. Another label of an entry that waits may change what holds it.
+
+        The same person's label on a head that was rejected just now is not judged: people may set it all day.
+        """
         engine, repository, number = self._engine, webhook.repository, webhook.number
-        triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
-        known = await self._find(repository, number)
+        known, asked = await self._find(repository, number), (webhook.sender, webhook.head_sha)
         if known is not None and known.entry is not None:
             await self._decide(known, refetch=True)
-        elif known is not None and is_repeated(known, webhook, engine.clock.now()):
             return
-        elif has_label([webhook.label], triggers) and webhook.sender != await engine.github.own_login():
+        rejected = known and known.decision and known.decision.outcome is ShadowOutcome.REJECTED and known.decision.at
+        if known and rejected and asked == (known.queued_by, known.head) and engine.clock.now() < rejected + _REPEATED:
+            return
+        triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
+        if has_label([webhook.label], triggers) and webhook.sender != await engine.github.own_login():
             request = EnqueueRequest(
                 Case(repository, number, delivery=webhook.delivery),
                 by=webhook.sender,
@@ -129,63 +120,73 @@ class ShadowPulls:
     async def _request(self, request: EnqueueRequest) -> None:
         """Judge whether IMQ would queue the pull request, and then what it would do."""
         engine, repository = self._engine, request.case.repository
-        taken = await engine.github.snapshot(repository, request.case.number, login=request.by)
-        if taken.permission is None:
-            permission = await engine.github.permission(repository, request.by or "") if request.by else Permission.NONE
-            taken = replace(taken, permission=permission)
-        request, taken = await placed(engine, request, taken)
-        request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
-        policy, now = request.case.policy, engine.clock.now()
-        taken, answer = await judge_request(engine, request, taken, policy)
+        if (asked := await read_request(engine, request)) is None:
+            return
+        request, taken, answer = await judge_request(engine, *asked)
         if isinstance(answer, Ignore):
             return
-        shadowed = await self._of(repository, taken.pull)
-        shadowed = replace(shadowed, enqueued_at=request.labeled_at or request.arrived_at or now, queued_by=request.by)
-        if isinstance(answer, Reject):
-            decision = ShadowAction(ShadowOutcome.REJECTED, now, answer.reason, answer.detail)
-            await self._store(replace(shadowed, decision=decision, entry=None, due_at=None), shadowed.decision)
-            return
-        async with engine.change() as change:
-            await record_consent(change, request, taken.pull)
-        if isinstance(answer, NotReady):
-            entry = new_entry(request, taken, policy, now, answer.unmet)
-            await self._decided(shadowed, outside_queue(entry, now), policy)
-            return
+        policy, now = request.case.policy, engine.clock.now()
+        pull = await self._of(repository, taken.pull)
+        pull = replace(pull, enqueued_at=request.labeled_at or request.arrived_at or now, queued_by=request.by)
         entry = new_entry(request, taken, policy, now)
-        await self._decided(shadowed, await next_decision(engine, entry, policy), policy)
+        await self._decided(pull, await judge_answer(engine, entry, request, taken, policy, answer), policy)
 
     async def _changed(self, webhook: webhooks.PullRequestChange) -> None:
         """Judge again after a push, a removed label, a draft, a changed base or title."""
-        repository = webhook.repository
+        engine, repository = self._engine, webhook.repository
         pull = await self._find(repository, webhook.number)
         if pull is None:
             return
-        policy = await self._engine.policies.of(repository, pull.base_branch)
         case = Case(repository, pull.number, delivery=webhook.delivery)
-        if isinstance(webhook, webhooks.HeadChange):
-            pull = await with_waiting_push(self._engine, pull, webhook, policy)
-            if is_rebase(pull, webhook, policy):
-                # A queue binds the new head, or queues it again: here the would-be entry starts with it.
-                await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=webhook.head_sha))
-                return
-        decided = self._correct(pull, policy) if pull.entry is None else self._decide(pull, refetch=True)
-        decision = await decided
-        left = decision is not None and decision.reason is Reason.HEAD_CHANGED
-        if left and isinstance(webhook, webhooks.HeadChange) and policy.on_push.queued is PushPolicy.REQUEUE:
-            await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=webhook.head_sha))
+        case = await case.with_policy(engine, pull.base_branch)
+        if pull.entry is None:
+            await self._correct(pull, case.policy)
+            return
+        if not isinstance(webhook, webhooks.HeadChange):
+            await self._decide(pull, refetch=True)
+            return
+        head = NewHead(webhook.head_sha, webhook.sender, webhook.before, pushes=())
+        found, _ = await find_consent(
+            engine, case, pull.entry, head, None, HeadConsent.BOT_PUSH, HeadConsent.WAITING_PUSH
+        )
+        if found is HeadConsent.BOT_PUSH:
+            # A queue binds the new head, or queues it again: here the would-be entry starts with it.
+            await self._request(EnqueueRequest(case, by=pull.queued_by, head_sha=head.sha))
+            return
+        if found is HeadConsent.WAITING_PUSH:
+            pull = replace(pull, entry=with_pushed_head(pull.entry, head.sha))
+        left = await self._decide(pull, refetch=True)
+        if left.reason is Reason.HEAD_CHANGED and case.policy.on_push.queued is PushPolicy.REQUEUE:
+            await self._request(EnqueueRequest(case, by=webhook.sender, head_sha=head.sha))
 
-    async def _correct(self, pull: ShadowPull, policy: Policy) -> ShadowAction | None:
-        """Take back a decision to merge, if consent had ended before it: GitHub would have refused."""
-        if (reason := await withdrawn_before_merge(self._engine, pull, policy)) is None:
-            return None
-        decision = ShadowAction(ShadowOutcome.DEQUEUED, self._engine.clock.now(), reason)
-        await self._store(replace(pull, decision=decision), pull.decision)
-        return decision
+    async def _correct(self, pull: ShadowPull, policy: Policy) -> None:
+        """Take back a decision to merge, if a webhook shows now that consent had ended before: GitHub would refuse.
+
+        A queue's merge request names the head. What was known when the would-be entry joined has been judged then.
+        """
+        decision = pull.decision
+        if decision is None or decision.outcome is not ShadowOutcome.MERGED or pull.landing is not None:
+            return
+        known = await self._known(pull.repository, of_pull(pull.number))
+        joined = max((place for place, one in enumerate(known) if isinstance(one, Consent)), default=-1)
+        for state in known[joined + 1 :]:
+            if not isinstance(state, PullRequestState) or state.updated_at + _SECOND > decision.at:
+                continue
+            if pull.enqueued_at is not None and state.updated_at <= pull.enqueued_at:
+                continue
+            if (reason := withdrawal(state, pull.head, pull.base_branch, policy)) is not None:
+                await self._leave(pull, reason)
+                return
+
+    async def _leave(self, pull: ShadowPull, reason: Reason, detail: str | None = None) -> None:
+        decision = ShadowAction(ShadowOutcome.DEQUEUED, self._engine.clock.now(), reason, detail)
+        await self._store(replace(pull, decision=decision, entry=None, due_at=None), pull.decision)
 
     async def _closed(self, repository: Repository, number: int, *, by: str | None) -> None:
         """Judge a merge by somebody else, or dequeue the would-be entry of a closed pull request."""
         engine = self._engine
-        await judge_others(engine, repository, number)
+        async with engine.change() as change:
+            await judge_others_later(change, repository, number)
         known = await self._find(repository, number)
         if known is not None and known.landing is not None:
             return
@@ -201,12 +202,13 @@ class ShadowPulls:
         landing = await judge_landing(engine, EnqueueRequest(case, by=by, head_sha=pull.head_sha), pull, policy)
         shadowed = replace(await self._of(repository, pull), landing=landing, entry=None)
         await self._follow_base(shadowed)
-        _count_landing(engine.meter, landing)
+        engine.meter.count("shadow_merges", judgement="different" if landing.differences else "same")
+        for difference in landing.differences:
+            engine.meter.count("shadow_differences", difference=difference.value)
 
     async def _reviewed(self, webhook: webhooks.ReviewWebhook | webhooks.ConversationWebhook) -> None:
-        """Dequeue a would-be entry that no longer meets the rules, as after a dismissed approval."""
-        engine, repository, number = self._engine, webhook.repository, webhook.number
-        pull = await self._find(repository, number)
+        """Dequeue a would-be entry whose approval was withdrawn; judge one again that waits for a review."""
+        engine, pull = self._engine, await self._find(webhook.repository, webhook.number)
         if pull is None or pull.entry is None:
             return
         entry = pull.entry
@@ -217,16 +219,11 @@ class ShadowPulls:
         if not entry.is_ready:
             await self._decide(pull)
             return
-        taken = await engine.github.snapshot(repository, number, login=entry.queued_by)
-        if taken.permission is None:
-            taken = replace(taken, permission=await engine.github.permission(repository, entry.queued_by))
-        case = await Case(repository, number).with_policy(engine, entry.base_branch)
-        request = EnqueueRequest(case, by=entry.queued_by, head_sha=taken.pull.head_sha)
-        _, answer = await judge_request(engine, request, taken, case.policy)
-        lost = answer.unmet[0] if isinstance(answer, NotReady) else answer
-        if isinstance(lost, Reject | UnmetRequirement):
-            decision = ShadowAction(ShadowOutcome.DEQUEUED, engine.clock.now(), lost.reason, lost.detail)
-            await self._store(replace(pull, decision=decision, entry=None, due_at=None), pull.decision)
+        await engine.policies.of(entry.repository, entry.base_branch)
+        rules = await engine.github.branch_rules(entry.repository, entry.base_branch)
+        _, missing = await withdrawn_approval(engine, entry, rules)
+        if missing is not None:
+            await self._leave(pull, *missing)
 
     async def _checked(self, webhook: webhooks.CheckWebhook) -> None:
         """Judge again what a report may decide: a failure, or the last of the pending checks."""
@@ -298,6 +295,10 @@ class ShadowPulls:
         assert landing is not None
         policy = await engine.policies.of(pull.repository, pull.base_branch)
         if landing.base is BaseState.PENDING and landing.sha:
+            # The webhook of the push names the former tip, if it came.
+            pushed = await self._known(pull.repository, of_branch(pull.base_branch))
+            tips = [one.before for one in pushed if isinstance(one, Push) and one.after == landing.sha]
+            landing = replace(landing, before=next((each for each in tips if each), landing.before))
             landing = await follow_base(engine, pull.repository, pull.base_branch, landing, policy)
         waits = landing.base is BaseState.PENDING and bool(landing.sha)
         due = engine.clock.now() + policy.check_poll.base if waits else None
@@ -315,32 +316,24 @@ class ShadowPulls:
             return present
         return replace(known, title=pull.title, base_branch=pull.base_branch, head=pull.head_sha)
 
+    async def _known(self, repository: Repository, subject: str) -> list[Statement]:
+        """Return what webhooks stated about a subject lately."""
+        async with self._engine.store.reading() as tx:
+            found = await tx.known.about(repository.id, {subject}, since=self._engine.clock.now() - KEPT)
+        return [one.statement for one in found.get(subject, ())]
+
     async def _store(self, pull: ShadowPull, before: ShadowAction | None) -> None:
+        """Store a pull request; count its decision, unless that only repeats the one before."""
+        decision, landing = pull.decision, pull.landing
         async with self._engine.change() as change:
             await change.tx.shadow.put(pull, change.now)
             if before is not None and before.outcome.is_open and pull.entry is None:
                 await judge_others_later(change, pull.repository, pull.number)
-        _count_decision(self._engine.meter, before, pull.decision)
+        repeats = before and decision and (before.outcome, before.reason) == (decision.outcome, decision.reason)
+        if decision is not None and not repeats:
+            self._engine.meter.count("shadow_decisions", outcome=decision.outcome.value)
         names = {"repository": pull.repository.full_name, "number": pull.number}
-        if pull.landing is not None:
-            _log.info("shadow_landing", **names, checks=pull.landing.checks.value, tested=pull.landing.tree_tested)
-        elif pull.decision is not None:
-            reason = pull.decision.reason
-            _log.info("shadow_decision", **names, outcome=pull.decision.outcome.value, reason=reason and reason.value)
-
-
-def _count_decision(meter: Meter, before: ShadowAction | None, decision: ShadowAction | None) -> None:
-    """Count a decision in shadow mode, unless it only repeats the one before."""
-    if decision is not None and (before is None or _kind(before) != _kind(decision)):
-        meter.count("shadow_decisions", outcome=decision.outcome.value)
-
-
-def _kind(decision: ShadowAction) -> tuple[object, object]:
-    return decision.outcome, decision.reason
-
-
-def _count_landing(meter: Meter, landing: ShadowLanding) -> None:
-    """Count a merge by somebody else in shadow mode, and each way in which IMQ would have acted otherwise."""
-    meter.count("shadow_merges", judgement="different" if landing.differences else "same")
-    for difference in landing.differences:
-        meter.count("shadow_differences", difference=difference.value)
+        if landing is not None:
+            _log.info("shadow_landing", **names, checks=landing.checks.value, tested=landing.tree_tested)
+        elif decision is not None:
+            _log.info("shadow_decision", **names, outcome=decision.outcome.value, reason=decision.reason)

@@ -138,6 +138,11 @@ class Shadow:
         found = await self._many(_OPEN, its_repository=repository_id)
         return tuple(pull.entry for pull in found if pull.entry is not None)
 
+    async def sharing(self, repository_id: int, number: int, head_branch: str) -> tuple[Entry, ...]:
+        """Return the would-be entries of other pull requests with this head branch."""
+        found = await self.would_be_entries(repository_id)
+        return tuple(each for each in found if each.head_branch == head_branch and each.number != number)
+
     async def due(self, repository_id: int, now: datetime) -> tuple[ShadowPull, ...]:
         """Return the pull requests of a repository that are to be judged again."""
         return await self._many(_DUE, its_repository=repository_id, now=now)

@@ -19,7 +19,6 @@ from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.store.candidate_runs import CandidateCommits, CandidateRuns
 from queue_engine.store.departures import Departures, PendingMerges, Statistics
 from queue_engine.store.entries import Entries, QueueBatch
 from queue_engine.store.figures import Figures, Processes, RateLimits
@@ -32,6 +31,7 @@ from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
 from queue_engine.store.rejections import Rejections, Throttles
 from queue_engine.store.repositories import ConfigFiles
 from queue_engine.store.request_records import Requests
+from queue_engine.store.runs import CandidateCommits, Runs
 from queue_engine.store.sessions import Sessions
 from queue_engine.store.shadow_pulls import Shadow
 from queue_engine.store.timeline import Timeline, TimelineReads
@@ -93,8 +93,8 @@ class Transaction:
         return Entries(self.connection)
 
     @cached_property
-    def candidate_runs(self) -> CandidateRuns:
-        return CandidateRuns(self.connection)
+    def runs(self) -> Runs:
+        return Runs(self.connection)
 
     @cached_property
     def candidate_commits(self) -> CandidateCommits:

@@ -14,6 +14,7 @@ from queue_engine.workflows.event_marks import EventViews, as_text
 from queue_engine.workflows.expressions import ExpressionContext, Path, guard, has_status_function, render
 from queue_engine.workflows.known_actions import TAKES
 from queue_engine.workflows.matrix import computes_exclusions
+from queue_engine.workflows.repository_scripts import RepositoryScripts
 from queue_engine.workflows.script_reads import event_reads
 from queue_engine.workflows.step_proof import Budget, LimitError, StepScope, default_values, difference
 from queue_engine.workflows.values import UNKNOWN, PatternValue, Value, all_of, both
@@ -56,13 +57,17 @@ def job_checks(
     event: WorkflowEvent,
     candidate: CandidateContext,
     actions: Mapping[str, Any] | None = None,
+    scripts: RepositoryScripts | None = None,
 ) -> Sequence[JobCheck]:
     """Return the checks of all jobs, also of those that the event does not start.
 
-    `actions` are the local ones that were read. More than 2,000 checks are one that is unknown.
+    `actions` and `scripts` are the local ones that were read. More than 2,000 checks are one that is unknown.
     """
     jobs = "".join(str(each.jobs) for each in files.values())
-    scope = StepScope(event, candidate, actions or {}, Budget(), takes_files=any(each in jobs for each in TAKES))
+    takes_files = any(each in jobs for each in TAKES)
+    scope = StepScope(
+        event, candidate, actions or {}, Budget(), scripts or RepositoryScripts(), takes_files=takes_files
+    )
     try:
         return [check for workflow in files.values() for check in _of_file(files, workflow, scope)]
     except LimitError:
@@ -240,9 +245,12 @@ class _Jobs:
         texts = [parts, job.get("env"), self.workflow.variables, self._defaults_of_call(job)]
         if self.scope.is_branch and (read := event_reads(texts)):
             yield f"reads {read}, which depends on the event", perhaps
+        if self.scope.is_branch and (read := self.scope.scripts.reads(texts)):
+            yield f"names {read}", perhaps
         if "uses" not in job:
             steps = views.with_variables(self.workflow.variables, job.get("env"))
-            why, self._after_steps[job_id], is_skipped = difference(job.get("steps"), _in_steps(steps), self.scope)
+            scope = replace(self.scope, folder=_folder(self.workflow.defaults, job.get("defaults")))
+            why, self._after_steps[job_id], is_skipped = difference(job.get("steps"), _in_steps(steps), scope)
             if why:
                 yield why, is_skipped or perhaps
         if job.get("environment") is not None:
@@ -353,6 +361,13 @@ def _in_steps(views: EventViews) -> EventViews:
         for each in (views.here, views.there)
     )
     return EventViews(here, there, views.free, views.marked)
+
+
+def _folder(*defaults: object) -> object:
+    """Return where steps run commands, by the `defaults` of the workflow and of the job."""
+    runs = [each.get("run") for each in defaults if isinstance(each, dict)]
+    folders = [each["working-directory"] for each in runs if isinstance(each, dict) and "working-directory" in each]
+    return folders[-1] if folders else None
 
 
 def needed_jobs(job: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,4 @@
-"""Find what a script reads of the event, or of the history of its commit, by itself: no expression shows it.
-
-A script of the repository that it calls is not read: this is a proof about workflow files.
-"""
+"""Find what a script reads of the event, or of the history of its commit, by itself: no expression shows it."""
 
 import re
 
@@ -26,8 +23,8 @@ _ALL_VARIABLES = (
     r"|\b(?:Object\.\w+|stringify)\(\s*process\.env\b(?![.\[])|\bin\s+process\.env\b(?![.\[])"
     r"|(?-i:%ENV\b|\bENVIRON\b(?!\s*\[\s*[\"'])|\$_ENV\b(?!\[)"
     r"|\bENV\.(?:to_\w|each|values|select|any|find|key|inspect|filter))"
-    r"|\bgetenv\(\s*\)|\bos\.environ(?:\.(?:values|items|keys)\b|\s*:)"
-    r"|\b(?:str|dumps|list)\((?:dict\()?os\.environ\b(?![.\[])"
+    r"|\bgetenv\(\s*\)|\bos\.environ\.(?:values|items|keys)\b|\brange\s+os\.Environ\(\)"
+    r"|\bfor\s+\w+(?:\s*,\s*\w+)?\s+in\s+os\.environ\b|\b(?:str|dumps|list|sorted)\((?:dict\()?os\.environ\b(?![.\[])"
 )
 """A search through all variables."""
 _API = (
@@ -65,9 +62,10 @@ _HISTORY = (
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a
 parent, and no branch; a candidate has the members before the last one."""
 _TOOLS = (
-    r"\bturbo\b.*--affected|--lastCommit\b|\bcommitlint\b|\bdanger(?:js)?\s|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar"
+    r"\bturbo\b.*--affected|--lastCommit\b|\bcommitlint\b|\bdanger(?:js)?(?=\s|$)|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar"
     r"|\bchromatic\b|\bsemantic-release\b|\bsemgrep\s+ci\b|\bggshield\b.*\bci\b|\btrunk\s+check\b|\bpronto\s+run\b"
-    r"|\b(?:ci-info|env-ci|std-env)\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
+    r"|\b(?:ci-info|env-ci|std-env)\b|\bgitlint\b|\b(?:cz|cog)\s+check\b|\bconvco\s|\bconform\s+enforce\b"
+    r"|\bmoon\s+ci\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
 )
 """Programs that look at the event by themselves, or at the last commit alone, as `golangci-lint --new` does
 (vitessio/vitess #9184, golangci/golangci-lint #4377)."""
@@ -95,7 +93,7 @@ def reads_event(script: str) -> str:
     for line in script.replace("\\\n", " ").splitlines():
         if len(line) > _LONGEST_LINE:
             return "a line that is too long to be read"
-        if not line.lstrip().startswith("#") and (found := _READS.search(line)):
+        if not line.lstrip().startswith(("#", "//")) and (found := _READS.search(line)):
             return f"`{found[0].strip()[:60]}`"
     return ""
 

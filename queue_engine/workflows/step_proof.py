@@ -6,7 +6,7 @@ event by itself. A job all of whose steps are the same has the verdict that its 
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from posixpath import normpath
 from typing import Any, NamedTuple
 
@@ -24,12 +24,14 @@ from queue_engine.workflows.known_actions import (
     STORES,
     reads_pull_request,
 )
+from queue_engine.workflows.repository_scripts import RepositoryScripts
 from queue_engine.workflows.script_reads import event_reads, prints_only, reads_context
 from queue_engine.workflows.values import UNKNOWN
 
 _DEEPEST = 10
 """Composite actions use each other to this depth (docs: "Metadata syntax")."""
-_METADATA = ("action.yml", "action.yaml")
+ACTION_FILES = ("action.yml", "action.yaml")
+"""Metadata of an action, in its folder."""
 _LOCAL = re.compile(r"\buses[\"']?:\s*[\"']?([.$]/[^\s\"'#,}\]]*)")
 _JUDGED = frozenset({"name", "id", "if", "uses", "run", "with", "env"})
 """Keys of a step that are judged one by one. Its name is only shown, and its id takes no expression."""
@@ -71,8 +73,14 @@ class StepScope:
     actions: Mapping[str, Any]
     """The local actions that were read, by their paths; None for one that cannot be read."""
     budget: Budget
+    scripts: RepositoryScripts = field(default_factory=RepositoryScripts)
+    """What commands run, as far as it was read."""
     moved: bool = False
     """Whether a step checks another repository out, or into another folder: `./` may be that one's."""
+    folder: object = None
+    """Where steps run commands that name no folder of their own."""
+    beside: str = "."
+    """The folder of the local action."""
     takes_files: bool = False
     """Whether a job of the repository takes files that others stored."""
     depth: int = 0
@@ -114,7 +122,7 @@ def difference(steps: object, views: EventViews, scope: StepScope) -> StepOutcom
 def local_actions(texts: Iterable[str]) -> list[str]:
     """Return the paths at which the local actions may be that these files use."""
     folders = {local_path(found[1]) for text in texts for found in _LOCAL.finditer(text)}
-    return [_file(each, name) for each in sorted(folders - {None}, key=str) for name in _METADATA]
+    return [_file(each, name) for each in sorted(folders - {None}, key=str) for name in ACTION_FILES]
 
 
 def local_path(uses: str) -> str | None:
@@ -162,6 +170,8 @@ def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepO
         return StepOutcome(f"has `{changed}` by the event", outer)
     if scope.is_branch and (found := event_reads({key: value for key, value in step.items() if key not in _SHOWN})):
         return StepOutcome(f"reads {found}, which depends on the event", outer)
+    if scope.is_branch and (found := scope.scripts.of_step(step, scope.folder, scope.beside)):
+        return StepOutcome(f"runs {found}", outer)
     # What a checkout brings does not depend on the environment.
     if action != CHECKOUT and (variables := views.variables):
         return StepOutcome(f"has the environment variable `{variables[0]}`, which depends on the event", outer)
@@ -226,7 +236,7 @@ def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope:
     """Judge the steps of a composite action of the repository; others are programs, which IMQ does not read."""
     uses = str(step["uses"])
     folder = local_path(uses)
-    paths = [_file(folder, name) for name in _METADATA]
+    paths = [_file(folder, name) for name in ACTION_FILES]
     found = next((scope.actions[path] for path in paths if path in scope.actions), None)
     runs = found.get("runs") if isinstance(found, dict) else None
     is_read = isinstance(runs, dict) and str(runs.get("using")).lower() == "composite"
@@ -238,10 +248,13 @@ def _local(step: Mapping[str, Any], views: EventViews, outer: EventViews, scope:
         return StepOutcome(why, outer)
     assert isinstance(found, dict)
     assert isinstance(runs, dict)
-    if scope.is_branch and (read := event_reads(default_values(found.get("inputs")))):
+    defaults = default_values(found.get("inputs"))
+    if scope.is_branch and (read := event_reads(defaults) or scope.scripts.reads(defaults)):
         return StepOutcome(f"uses `{uses}`, which reads {read}", outer)
     inner = _with_inputs(views, found.get("inputs"), step.get("with")).giving("steps", UNKNOWN, UNKNOWN)
-    why, inner, is_skipped = difference(runs.get("steps"), inner, replace(scope, depth=scope.depth + 1))
+    why, inner, is_skipped = difference(
+        runs.get("steps"), inner, replace(scope, depth=scope.depth + 1, folder=None, beside=folder or ".")
+    )
     if why:
         return StepOutcome(f"uses `{uses}`, which {why}", outer, is_skipped)
     outputs = found.get("outputs")

@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.policy import Candidates
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
 from queue_engine.workflows.job_checks import JobCheck, job_checks
 from queue_engine.workflows.pull_request_checks import pull_request_checks
+from queue_engine.workflows.repository_scripts import RepositoryScripts, folders_in
 from queue_engine.workflows.trigger_lines import WorkflowLines, lines_against_builds, lines_to_add
 from queue_engine.workflows.values import all_of
 from queue_engine.workflows.workflow_file import read_actions, read_workflows
@@ -40,6 +41,11 @@ class TriggerReport:
     """The files with the required checks, for a dispatch; those that may have them where no file surely has."""
     doubtful: bool = False
     """Whether a check may pass there without its test, which no try shows: then IMQ does not use this trigger."""
+
+    @property
+    def rests_on_scripts(self) -> bool:
+        """Whether it is proven, as far as the scripts that its steps name read nothing of the event."""
+        return bool(self.runs) and self.trigger is not CandidateTrigger.PULL_REQUEST
 
     @property
     def can_be_tried(self) -> bool:
@@ -75,11 +81,13 @@ def choose_trigger(
 ) -> TriggerChoice:
     """Choose among the triggers that the configuration allows, by the workflow files at the base's tip."""
     files, actions = read_workflows(texts), read_actions(texts)
+    named = {path: text for path, text in texts.items() if path not in files and path not in actions}
+    scripts = RepositoryScripts(named, folders_in(texts.values()))
     author = job_checks(files, WorkflowEvent.AUTHOR, candidate)
     needed = sorted(set(required), key=lambda each: (each.name, each.app_id or 0))
     person = [] if needed else job_checks(files, WorkflowEvent.PERSON, candidate)
     unrequired, unread, needed = not needed, _unread(person), needed or _every_check(person)
-    checks = {trigger: job_checks(files, event, candidate, actions) for trigger, event in _EVENTS.items()}
+    checks = {trigger: job_checks(files, event, candidate, actions, scripts) for trigger, event in _EVENTS.items()}
     of_actions = [each for each in needed if each.app_id in (None, GITHUB_ACTIONS)]
     judging = pull_request_checks(files, (*author, *checks[CandidateTrigger.PUSH]), of_actions, candidate)
     # Without another check, nothing would test the tree.

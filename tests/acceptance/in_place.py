@@ -3,15 +3,16 @@
 aiosqlite runs the statements of each connection in a thread of its own, so that a slow disk delays no task, and
 SQLAlchemy runs each in a greenlet, so that it may wait for that thread. A world has no other task, and both cost
 several times what the statement does. The statements and their transactions stay as they are, and at the end of each
-transaction others may run; no other connection sees an open transaction.
+transaction others may run; no other connection sees an open transaction. An engine keeps one connection from
+transaction to transaction, because SQLAlchemy's way to its pool and back costs more than most statements.
 
 Not for two bots on one file: SQLite waits for a lock that another holds, and here the other would wait with it.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import coroutine
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +20,7 @@ from unittest.mock import patch
 import aiosqlite.core
 from sqlalchemy import AsyncAdaptedQueuePool, Connection, Engine, Transaction
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_connection
-from sqlalchemy.ext.asyncio import engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, engine
 from sqlalchemy.util.concurrency import greenlet_spawn
 
 Order = tuple[asyncio.Future[Any] | None, Callable[[], Any]]
@@ -145,6 +146,44 @@ def _let_others_run() -> Iterator[None]:
     yield
 
 
+class _Kept:
+    """One connection of each engine, kept from transaction to transaction; with more the pool might have none left."""
+
+    def __init__(self) -> None:
+        self._free: dict[Engine, AsyncConnection] = {}
+        self._dispose = AsyncEngine.dispose
+
+    @asynccontextmanager
+    async def connect(self, of: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
+        """In place of `AsyncEngine.connect`, for who enters it at once: so `Database` does."""
+        connection = self._free.pop(of.sync_engine, None) or await AsyncConnection(of).start()
+        inner = connection.sync_connection
+        assert inner is not None
+        try:
+            yield connection
+        finally:
+            if of.dialect.name != "sqlite" or of.sync_engine in self._free or inner.invalidated or inner.closed:
+                await connection.close()
+            else:
+                self._free[of.sync_engine] = connection
+                if inner.in_transaction():
+                    inner.rollback()
+                    await _let_others_run()
+
+    @asynccontextmanager
+    async def begin(self, of: AsyncEngine) -> AsyncGenerator[AsyncConnection]:
+        """In place of `AsyncEngine.begin`."""
+        async with self.connect(of) as connection, connection.begin():
+            yield connection
+
+    async def dispose(self, of: AsyncEngine) -> None:
+        """In place of `AsyncEngine.dispose`, which closes what is in the pool."""
+        connection = self._free.pop(of.sync_engine, None)
+        if connection is not None:
+            await connection.close()
+        await self._dispose(of)
+
+
 async def _to_its_end(closing: Awaitable[Any]) -> Any:
     """Close a connection without a task of its own."""
     return await closing
@@ -153,7 +192,11 @@ async def _to_its_end(closing: Awaitable[Any]) -> Any:
 @contextmanager
 def statements_in_place() -> Iterator[None]:
     """Connections that are made from now on, until the end, have no thread and await no statement."""
+    kept = _Kept()
     with (
+        patch.object(AsyncEngine, "connect", lambda of: kept.connect(of)),
+        patch.object(AsyncEngine, "begin", lambda of: kept.begin(of)),
+        patch.object(AsyncEngine, "dispose", lambda of: kept.dispose(of)),
         patch.multiple(aiosqlite.core, SimpleQueue=_AtOnce, Thread=_NoThread),
         patch.multiple(AsyncAdapt_aiosqlite_connection, _cursor_cls=_Cursor, commit=_commit, rollback=_rollback),
         patch.multiple(engine, greenlet_spawn=_spawn, _run_to_completion=_to_its_end),

@@ -11,6 +11,8 @@ from tests.acceptance.world import LABEL, World
 REPOSITORIES, PULLS = 6, 2
 BY_LABEL = "GET /repos/{owner}/{repo}/issues"
 LIST = "GET /repos/{owner}/{repo}/pulls"
+REPOSITORY_LIST = "GET /installation/repositories"
+FILE = "GET /repos/{owner}/{repo}/contents/{path}"
 
 
 def company(world: World, count: int = REPOSITORIES) -> list[Any]:
@@ -50,17 +52,19 @@ async def test_label_of_a_repository_beyond_the_first_is_found_without_its_webho
 async def test_first_sweep_lists_each_repository_once_and_creates_labels_where_people_work(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No configuration, no token and no label for a repository that asks nothing of IMQ."""
+    """No token and no configuration of its own for a repository whose pull requests have labels of others."""
     monkeypatch.setattr(reconciler, "FEW", 2)
     await world.kill()
     world.app.webhook_url = None
     repositories = company(world)
-    repositories[3].pull(1).label("bug", by="mona")
-    before = world.requests()
+    for each in repositories:
+        each.pull(1).label("dependencies", by="mona")
+    before, files = world.requests(), world.requests(FILE)
     await world.restart()
     await world.pass_time(timedelta(minutes=3))
     assert world.requests(LIST) >= REPOSITORIES
-    assert world.requests() - before <= REPOSITORIES + 2 * 5 + 8 + 3, "the lists, and a configuration"
+    assert world.requests(FILE) - files <= 1, "that of the owner, for all"
+    assert world.requests() - before <= REPOSITORIES + 2 * 2 + 10, "the lists, two tokens and labels, one query"
     without = [each for each in repositories if LABEL not in each.record.labels]
     assert len(without) == REPOSITORIES - 2, "a few at each sweep"
     without[-1].pull(1).label("bug", by="mona")
@@ -68,3 +72,37 @@ async def test_first_sweep_lists_each_repository_once_and_creates_labels_where_p
     assert LABEL in without[-1].record.labels
     await world.pass_time(timedelta(minutes=25))
     assert all(LABEL in each.record.labels for each in repositories)
+
+
+async def test_first_sweep_finds_labels_that_configurations_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P2: configurations are read together; what may be the target of a link is read by itself."""
+    monkeypatch.setattr(reconciler, "FEW", 0)
+    await world.kill()
+    world.app.webhook_url = None
+    whole, line = company(world, 2)
+    await world.github.advance(timedelta(minutes=1))
+    for each, text in ((whole, "trigger_labels: ship\n"), (line, "trigger_labels: ship")):
+        each.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
+        each.create_label("ship")
+        each.pull(1).label("ship", by="mona")
+    await world.restart()
+    await world.pass_time(timedelta(minutes=5))
+    assert [world.spoken(each.pull(1)) for each in (whole, line)] == [1, 1]
+    alone = {each.path for each in world.server.requests if each.template == FILE and "ref" not in each.query}
+    assert [any(each.record.full_name in path for path in alone) for each in (whole, line)] == [False, True]
+
+
+async def test_repository_that_is_added_or_renamed_is_swept_alone(world: World) -> None:
+    """P7: the others have not changed, and are not listed again."""
+    await world.pass_time(timedelta(minutes=1))
+    lists, all_lists = world.requests(LIST), world.requests(REPOSITORY_LIST)
+    (added,) = company(world, 1)
+    await world.pass_time(timedelta(minutes=1))
+    assert LABEL in added.record.labels
+    added.rename("gears", by="acme")
+    await world.pass_time(timedelta(minutes=1))
+    assert (world.requests(LIST) - lists, world.requests(REPOSITORY_LIST) - all_lists) == (2, 0)
+    await world.pass_time(timedelta(minutes=10))
+    assert (world.requests(LIST) - lists, world.requests(REPOSITORY_LIST) - all_lists) == (4, 1), (
+        "the next sweep of all"
+    )

@@ -5,13 +5,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aiohttp
+
 from github_emulator import CISettings
 from queue_engine.core.observability.progress import ProgressEvent
+from tests.acceptance.callers import caller
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import LABEL, World, a_world
 
 MINUTE = timedelta(minutes=1)
+QUEUE = "/api/v1/repositories/acme/widgets/branches/main/queue"
 RUN = "PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}"
 
 
@@ -103,8 +107,13 @@ async def test_progress_survives_a_restart_and_outlives_no_entry(tmp_path: Path)
         assert len(edits(world)) == 2
 
 
-async def test_run_of_a_train_reports_each_poll_under_its_candidate(tmp_path: Path) -> None:
-    """How many of the candidate's checks have reported, as they report and as polls find them, until it passed (P6)."""
+async def test_run_of_a_train_reports_each_poll_under_its_candidate(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """How many of the candidate's checks have reported, as they report and as polls find them, until it passed (P6).
+
+    The API shows the same of the run, whose candidate is its batch job.
+    """
     async with a_train_world(tmp_path) as world:
         required: list[Any] = ["ci/test"]
         for number, length in enumerate((1, 2, 20)):
@@ -115,7 +124,12 @@ async def test_run_of_a_train_reports_each_poll_under_its_candidate(tmp_path: Pa
         await world.pass_time(MINUTE * 20)
         events = published(world)
         queue_all(pulls)
+        await world.until(lambda: any(each.done == 2 for each in events))
+        shown = (await (await caller(world, session)).ask("GET", QUEUE)).body
         await world.until(lambda: all(pull.merged for pull in pulls))
+        [run] = [each for each in shown["runs"] if each["batch_job_id"] is not None]
+        assert (run["members"], run["done"], run["total"]) == ([pull.number for pull in pulls], 2, 4)
+        assert run["process_id"] == run["batch_job_id"] == events[-1].correlation_id
         candidates = [each for each in events if len(each.correlation_id) == 40]
         assert len({each.correlation_id for each in candidates}) == 1
         assert sorted({each.done for each in candidates}) == [1, 2, 3, 4]

@@ -114,6 +114,9 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
     assert (read["entry"]["pending_checks"], read["entry"]["queued_by"]) == (["ci/test"], "mona")
     shown = (await mona.ask("GET", f"{HOME}/branches/main/queue")).body
     assert shown["entries"] == [read["entry"]]
+    [run] = shown["runs"]
+    assert (run["batch_job_id"], run["members"], run["done"], run["total"]) == (None, [pull.number], 0, 1)
+    assert shown["fallback"] is None
     await world.until(lambda: pull.merged)
     await world.settle()
     landed = await read_entry(mona, pull)

@@ -3,8 +3,11 @@
 from datetime import timedelta
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from tests.acceptance.callers import caller
+from tests.acceptance.test_progress import QUEUE
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 
@@ -24,7 +27,9 @@ async def test_branch_that_a_person_made_under_the_name_of_a_run_stays(tmp_path:
 
 
 @pytest.mark.parametrize("name", ["imq", "imq-build/main"])
-async def test_branch_in_the_way_of_those_of_trains_is_named(tmp_path: Path, name: str) -> None:
+async def test_branch_in_the_way_of_those_of_trains_is_named(
+    tmp_path: Path, name: str, session: aiohttp.ClientSession
+) -> None:
     """GitHub refuses IMQ's branch without a reason; pull requests land one by one, and maintainers read the reason."""
     async with a_train_world(tmp_path) as world:
         pulls = await ready(world, "a", "b")
@@ -33,3 +38,5 @@ async def test_branch_in_the_way_of_those_of_trains_is_named(tmp_path: Path, nam
         await world.until(lambda: all(pull.merged for pull in pulls))
         [detail] = [detail for event, _, detail in await events(world) if event == "trains_off"]
         assert detail == f"Reference update failed: the branch {name} is in the way"
+        shown = (await (await caller(world, session)).ask("GET", QUEUE)).body
+        assert (shown["fallback"]["detail"], shown["runs"]) == (detail, [])

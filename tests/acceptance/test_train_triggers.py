@@ -132,6 +132,9 @@ _ACTIONS_FILE = """runs:
   using: composite
   steps: [{if: github.event_name == 'pull_request', run: make test, shell: bash}]
 """
+_PLAIN = _VARIABLE.replace(_VARIABLE.splitlines()[1], "env: {}")
+_SCRIPT = "#!/bin/sh\n. ./ci/lib.sh\ntotal\n"
+_LIBRARY = 'total() { [ "$GITHUB_EVENT_NAME" = push ] || make total; }\n'
 _TOTAL = Job("total", duration=CI_TIME, judge=total_at_most_ten, guard=_of_pull_request)
 _GATE_JOB = Job(CHECK, needs=("total",), always=True, judge=total_at_most_ten, tests=_of_pull_request)
 """It is red where `total` is, which is skipped on pushes."""
@@ -146,10 +149,18 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         ({WORKFLOW: _GATE}, (_TOTAL, _GATE_JOB), "auto", []),
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _PLAIN, "ci/test.sh": _SCRIPT, "ci/lib.sh": _LIBRARY}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "push", ["ci_unproven_on_candidates"]),
         ({WORKFLOW: _NO_DRAFTS}, _OF_PEOPLE, "auto", ["ci_silent_on_candidates"]),
     ],
-    ids=["gate_over_skipped_job", "variable_by_event", "local_action", "push_by_configuration", "gate_without_drafts"],
+    ids=[
+        "gate_over_skipped_job",
+        "variable_by_event",
+        "local_action",
+        "script_of_the_repository",
+        "push_by_configuration",
+        "gate_without_drafts",
+    ],
 )
 async def test_halves_that_are_red_together_land_by_nothing_that_tests_nothing(
     tmp_path: Path, files: dict[str, str | None], jobs: tuple[Job, ...], wanted: str, reasons: list[str]

@@ -29,6 +29,9 @@ class StaticPolicies:
         """Nothing is to be read."""
         return [key for key in wanted if self.cached(*key) is not None]
 
+    async def read_ahead(self, repositories: Sequence[Repository]) -> None:
+        """Nothing is to be read."""
+
     async def mode(self, repository: Repository) -> Mode | None:
         """Its mode."""
         return self._policy.mode

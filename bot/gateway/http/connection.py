@@ -52,9 +52,9 @@ from queue_engine.domain.errors import (
     RateLimitError,
     ReadLagError,
     Refused,
-    ShadowModeError,
     Unauthorized,
     Unavailable,
+    WriteRefused,
 )
 from queue_engine.domain.model import Repository
 from queue_engine.known.own_writes import remembered
@@ -137,7 +137,7 @@ MayWrite = Callable[[Repository], Awaitable[bool]]
 
 
 async def assert_may_write(target: Target, call: Call, may_write: MayWrite | None) -> None:
-    """Let reads pass, and writes to repositories in which IMQ may write. Raises ShadowModeError, and GitHubError.
+    """Let reads pass, and writes to repositories in which IMQ may write. Raises WriteRefused, and GitHubError.
 
     A write names its repository: one that names only an installation is refused. `may_write` None: no repository is in
     shadow mode, as for tools that only read.
@@ -145,7 +145,7 @@ async def assert_may_write(target: Target, call: Call, may_write: MayWrite | Non
     if call.reads or target is None or may_write is None:
         return
     if not isinstance(target, Repository) or not await may_write(target):
-        raise ShadowModeError(f"{call.name} was not sent: the repository is in shadow mode")
+        raise WriteRefused(call.name)
 
 
 _LOG_EVERY = timedelta(minutes=1)

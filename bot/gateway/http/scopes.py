@@ -28,6 +28,8 @@ class Purpose(StrEnum):
     """The lists that a sweep reads: an installation's repositories, and pull requests of each."""
     TEAMS = "teams"
     """The members of an organisation's teams."""
+    FILES = "files"
+    """The configuration files that a sweep of many repositories reads together."""
     SHARED = "shared"
     """An owner's configuration for all of its repositories, in the repository `.github`."""
 
@@ -56,6 +58,7 @@ NEEDED: Mapping[Purpose, Mapping[str, str]] = {
     Purpose.RUNS: {"actions": "write", "metadata": "read"},
     Purpose.LIST: {"issues": "read", "metadata": "read", "pull_requests": "read"},
     Purpose.TEAMS: {"members": "read", "metadata": "read"},
+    Purpose.FILES: {"contents": "read", "metadata": "read"},
     Purpose.SHARED: {"contents": "read", "metadata": "read"},
 }
 """The permissions of a token, as far as the installation grants them."""

@@ -16,9 +16,9 @@ from bot.web.pages import wording
 from bot.web.pages.site import Site
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
+from queue_engine.domain.run import Run, RunState
 from queue_engine.effects.context import Engine
 from queue_engine.queries.check_view import load_slow_checks
 from queue_engine.queries.queue_states import load_runs, load_states
@@ -31,11 +31,11 @@ _ROW, _BOX, _GAP, _LEFT, _INDENT = 44, 62, 12, 190, 24
 _MOST_BOXES = 16
 """A row names the members beyond by their number only."""
 _STATES = {
-    CandidateState.BUILDING: "is built",
-    CandidateState.TESTING: "checks run",
-    CandidateState.PASSED: "passed",
-    CandidateState.LANDING: "lands",
-    CandidateState.ENDED: "ended",
+    RunState.BUILDING: "is built",
+    RunState.TESTING: "checks run",
+    RunState.PASSED: "passed",
+    RunState.LANDING: "lands",
+    RunState.ENDED: "ended",
 }
 LEGEND = {
     "tested": "the run decides about it",
@@ -51,7 +51,7 @@ class ChartRow:
     """One run: its name, its state in words, and its members with what each is to it."""
 
     name: str
-    wording: str
+    text: str
     members: tuple[tuple[int, str], ...]
     """Numbers in order, with the class of each box: tested, carried, suspect or cleared."""
     indented: bool = False
@@ -77,7 +77,8 @@ def _failed(failed: FailingMembers) -> ChartRow:
     return ChartRow("Failed run", "the cause is one of the marked", members)
 
 
-def _row(run: CandidateRun, *, indented: bool = False) -> ChartRow:
+def _row(run: Run, *, indented: bool = False) -> ChartRow:
+    assert run.state is not None
     members = tuple((each, "tested" if each in run.tested else "carried") for each in run.numbers)
     return ChartRow(f"Run {run.id}", _STATES[run.state], members, indented)
 

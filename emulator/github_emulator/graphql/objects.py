@@ -263,7 +263,7 @@ class Objects:
         self._require("contents")
         name, colon, path = (oid or expression or "").partition(":")
         with self._branches():
-            sha = self._repository.git.resolve(name)
+            sha = self._repository.git.resolve(self._repository.default_branch if name == "HEAD" else name)
         if sha is None or not colon:
             return None if sha is None else self._commit(sha)
         found = self._repository.git.entry(sha, path)

@@ -1,6 +1,7 @@
 """Configuration files that a test sets, and their reads counted."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
@@ -16,6 +17,7 @@ class Files:
     def __init__(self) -> None:
         self.own: dict[tuple[int, str | None], str | GitHubError] = {}
         self.shared: str | GitHubError | None = None
+        self.together: GitHubError | None = None
         self.reviewed = True
         self.asked: list[str] = []
         self.began = asyncio.Event()
@@ -30,6 +32,13 @@ class Files:
         if isinstance(text, GitHubError):
             raise text
         return text
+
+    async def configurations(self, repositories: Sequence[Repository]) -> Mapping[int, str | None]:
+        self.asked.append(f"{len(repositories)} together")
+        if isinstance(self.together, GitHubError):
+            raise self.together
+        texts = {each.id: self.own.get((each.id, None)) for each in repositories}
+        return {each: text for each, text in texts.items() if not isinstance(text, GitHubError)}
 
     async def organisation_configuration(self, repository: Repository) -> str | None:
         self.asked.append(".github")

@@ -1,6 +1,7 @@
 """After a restart, policies come from files that processes shared through the database: many at once, no request."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,8 @@ from bot.gateway.policy_cache import Policies
 from queue_engine.config.file import Config
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
+from queue_engine.domain.errors import Invalid, RateLimitError, Unavailable
+from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import SharedConfig
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
@@ -147,3 +150,37 @@ async def test_files_with_one_text_are_parsed_once(
     faults = [(policy and policy.fault) or "" for policy in found[::2]]
     assert [branch for branch, fault in zip(branches[::2], faults, strict=True) if branch not in fault] == []
     assert parsed.count("depth: 3") == 1
+
+
+def many(count: int) -> list[Repository]:
+    """Repositories of one installation."""
+    return [replace(REPOSITORY, id=1_000 + number, name=f"part-{number}") for number in range(count)]
+
+
+async def test_read_ahead_asks_for_fifty_files_together_and_serves_every_process(
+    files: Files, policies: Policies, restarted: Policies
+) -> None:
+    """P7: a sweep of any process then reads none of them by itself, but for one that GitHub did not show."""
+    repositories = many(51)
+    files.own[repositories[0].id, None] = "trigger_labels: ship"
+    files.own[repositories[1].id, None] = Invalid("no text")
+    await policies.read_ahead(repositories)
+    await policies.read_ahead(repositories)
+    assert files.asked == ["50 together", "1 together", "1 together"]
+    files.asked.clear()
+    assert [await restarted.labels(each) for each in repositories[2:]] == [DEFAULTS.trigger_labels] * 49
+    assert await restarted.labels(repositories[0]) == ("ship",)
+    await restarted.labels(repositories[1])
+    assert files.asked == [".github", "part-1:HEAD"]
+
+
+async def test_read_ahead_leaves_what_github_does_not_show_to_single_reads_but_waits_for_limits(
+    files: Files, policies: Policies
+) -> None:
+    """P7: single reads would only wait longer."""
+    files.together = Unavailable("Something went wrong")
+    await policies.read_ahead(many(120))
+    assert files.asked == ["50 together"]
+    files.together = RateLimitError("slow down", retry_after=timedelta(seconds=1))
+    with pytest.raises(RateLimitError):
+        await policies.read_ahead(many(2))

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.domain.errors import GitHubError, ShadowModeError
+from queue_engine.domain.errors import GitHubError, WriteRefused
 from queue_engine.domain.facts import Commit, MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import BranchUpdate, Comments, Reads, SnapshotRequest, Writes
@@ -130,7 +130,7 @@ async def refused(place: Place) -> set[str]:
         with suppress(GitHubError):
             try:
                 await getattr(place.gateway, name)(**arguments(place, name, pull))
-            except ShadowModeError:
+            except WriteRefused:
                 found.add(name)
     return found
 

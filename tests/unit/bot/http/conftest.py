@@ -1,5 +1,6 @@
 """Servers with the limits that a test needs."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -12,7 +13,7 @@ from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from queue_engine.domain.webhooks import WebhookEvent
 from tests.unit.bot.conftest import ManualClock
-from tests.unit.bot.http.sockets import SECRET, Serve, Server
+from tests.unit.bot.http.sockets import SECRET, Serve, Server, Time
 
 
 async def _stored(_webhook_event: WebhookEvent) -> bool:
@@ -24,7 +25,7 @@ async def _serving(limits: Limits) -> AsyncIterator[Server]:
     clock = ManualClock()
     app = create_app(Receiver(secret=SecretStr(SECRET), own_app_id=1, store=_stored, clock=clock), Readiness({}, clock))
     async with AsyncExitStack() as stack:
-        server = Server(0, stack)
+        server = Server(0, stack, Time(asyncio.get_running_loop()))
 
         async def work(_request: web.Request) -> web.Response:
             server.working.release()

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from jinja2 import UndefinedError
 
 from bot.api.api_errors import ApiError
-from bot.settings.private_key import derive_key
+from bot.settings.private_key import derive_secret
 from bot.web.addresses import login_url, own_path
 from bot.web.login.session_cookies import ANONYMOUS, Viewer, viewer
 from bot.web.pages.render import duration, environment
@@ -240,4 +240,4 @@ def test_filters_format_instants() -> None:
 
 def test_keys_for_two_purposes_differ() -> None:
     """A person who learns one key does not know the other."""
-    assert derive_key("secret", "one") != derive_key("secret", "two")
+    assert derive_secret("secret", "one") != derive_secret("secret", "two")

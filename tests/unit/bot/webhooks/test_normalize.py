@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.webhooks.normalize import MalformedPayload, may_matter
-from queue_engine.domain.webhooks import ReviewWebhook
+from queue_engine.domain.webhooks import RepositoryChange, ReviewWebhook
 from tests.unit.bot.webhooks.delivery_examples import AT, OWN_APP, _normalized, _payload, _webhook_event
 
 
@@ -151,6 +151,17 @@ def test_review_with_commands_says_them_and_the_head_that_was_reviewed() -> None
 def test_repositories_added_or_renamed_are_an_installed_event(event: str, action: str) -> None:
     """A sweep finds what their pull requests carry, under the name they have now."""
     assert _normalized(event, _payload(action=action)) == _webhook_event("installed", action=action)
+
+
+@pytest.mark.parametrize(("count", "named"), [(1, 1), (25, 25), (26, 0)])
+def test_repositories_added_are_named_if_they_are_few(count: int, named: int) -> None:
+    """P7: they alone are swept."""
+    added = [{"id": number, "full_name": f"acme/part-{number}"} for number in range(count)]
+    event = _normalized("installation_repositories", _payload(action="added", repositories_added=added))
+    assert isinstance(event, RepositoryChange)
+    assert [(each.id, each.full_name) for each in event.selected] == [
+        (number, f"acme/part-{number}") for number in range(named)
+    ]
 
 
 @pytest.mark.parametrize(

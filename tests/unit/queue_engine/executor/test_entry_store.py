@@ -15,7 +15,7 @@ from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.executor.entry_store import CheckResults, EntryChange, EntryUpdates
+from queue_engine.executor.run_store import CheckResults, EntryChange, EntryUpdates
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store

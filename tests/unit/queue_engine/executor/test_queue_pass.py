@@ -224,6 +224,9 @@ class Unreadable:
     async def recall(self, *_: object) -> tuple[PolicyKey, ...]:
         raise AssertionError
 
+    async def read_ahead(self, *_: object) -> None:
+        raise AssertionError
+
     async def labels(self, *_: object) -> tuple[str, ...]:
         raise self.error
 

@@ -68,18 +68,18 @@ class Walk:
                     self._read(fact)
                 case Save(changed):
                     self._save(changed)
-                case Wait(changed, until):
+                case Wait(run, until):
                     assert until > self.now, "a wait of no time is a loop"
-                    self._save(changed)
+                    self._save(replace(self.entry, run=run))
                     self.due = until
                     return action
                 case Dequeue() | Landing() | Unmet():
                     return action
-                case HoldBase(changed):
-                    self._save(changed)
+                case HoldBase(run):
+                    self._save(replace(self.entry, run=run))
                     return action
-                case Rerun(changed, failed):
-                    self._save(changed)
+                case Rerun(run, failed):
+                    self._save(replace(self.entry, run=run))
                     if not self._rerun(failed):
                         return None
                 case Update(changed):
@@ -189,7 +189,7 @@ class Walk:
         if refusal is not None and refusal.lost:
             return False
         words = None if refusal is None else refusal.words
-        self._save(rerun_answered(self.entry, failed, words, self.policy, self.now))
+        self._save(replace(self.entry, run=rerun_answered(self.entry.run, failed, words, self.policy, self.now)))
         return True
 
     def _merge(self, method: MergeMethod) -> Action | None:

@@ -7,14 +7,27 @@ from typing import cast
 import pytest
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.errors import WriteRefused
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.policy import FreezeWindow
+from queue_engine.domain.port import Comments, GitHubPorts, Reads, Writes
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
-from queue_engine.shadow.decide import ShadowResult, duration_of, next_decision
+from queue_engine.shadow.decide import ReadOnly, ShadowResult, duration_of, next_decision
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, POLICY, comparison, entry, pull, report
+from tests.unit.queue_engine.examples import (
+    CHECKING,
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    REPOSITORY,
+    comparison,
+    entry,
+    pull,
+    report,
+)
 
 FAILED, PENDING = CheckState.FAILED, CheckState.PENDING
 
@@ -26,7 +39,21 @@ def scene() -> Setup:
 
 
 async def decided(scene: Setup, policy: Policy = POLICY, **changes: object) -> ShadowResult:
-    return await next_decision(scene.engine, entry(**changes), policy)
+    engine = replace(scene.engine, github=ReadOnly(cast(GitHubPorts, scene.github)))
+    return await next_decision(engine, entry(**changes), policy)
+
+
+@pytest.mark.parametrize("port", [Writes, Comments])
+async def test_each_write_is_refused_and_named(scene: Setup, port: type) -> None:
+    """No request leaves IMQ, whatever the call is; reads go on."""
+    github = ReadOnly(cast(GitHubPorts, scene.github))
+    names = {name for name in vars(port) if not name.startswith("_") and not hasattr(Reads, name)}
+    assert names
+    for name in names:
+        with pytest.raises(WriteRefused) as refused:
+            await getattr(github, name)(REPOSITORY)
+        assert refused.value.what == name
+    assert (await github.pull_request(REPOSITORY, 1)).number == 1
 
 
 async def test_green_and_current_head_would_be_merged(scene: Setup) -> None:

@@ -115,7 +115,14 @@ def test_file_of_half_a_mebibyte_is_read_and_a_longer_one_is_unknown(monkeypatch
 
 def test_hostile_texts_take_linear_time() -> None:
     """P5: braces that never end, and lines that a pattern could be lost in."""
-    texts = ("${{ " * 20_000, "git -c " * 2_000, "git ${{ '" * 5_000, "x~ " * 20_000, "echo " + "a" * 100_000)
+    texts = (
+        "${{ " * 20_000,
+        "git -c " * 2_000,
+        "git ${{ '" * 5_000,
+        "x~ " * 20_000,
+        "echo " + "a" * 100_000,
+        "$a/" * 30_000,
+    )
     for text in texts:
         files = read_workflows({CI: json.dumps({"on": "push", "jobs": {"a": {"steps": [{"run": text}]}}})})
         assert len(job_checks(files, WorkflowEvent.PUSH, CANDIDATE)) == 1

@@ -5,7 +5,7 @@ import pytest
 from bot.gateway.http.client import GRAPHQL, Call
 from bot.gateway.http.connection import assert_may_write
 from bot.gateway.http.scopes import Purpose, Scope
-from queue_engine.domain.errors import ShadowModeError, Unavailable
+from queue_engine.domain.errors import Unavailable, WriteRefused
 from queue_engine.domain.model import Repository
 
 REPOSITORY = Repository(7, "ada", "engine", 3)
@@ -26,7 +26,7 @@ async def in_queue(_: Repository) -> bool:
 @pytest.mark.parametrize("call", [WRITE, MUTATION], ids=["rest", "graphql"])
 async def test_write_to_a_repository_in_shadow_mode_is_refused(call: Call) -> None:
     """A mutation is a POST like a query, and a write."""
-    with pytest.raises(ShadowModeError, match="shadow mode"):
+    with pytest.raises(WriteRefused, match="shadow mode"):
         await assert_may_write(REPOSITORY, call, in_shadow)
     await assert_may_write(REPOSITORY, call, in_queue)
 
@@ -40,7 +40,7 @@ async def test_read_of_a_repository_in_shadow_mode_passes(call: Call) -> None:
 @pytest.mark.parametrize("target", [3, Scope(3, 7, Purpose.WRITE)], ids=["installation", "scope"])
 async def test_write_that_names_no_repository_is_refused(target: int | Scope) -> None:
     """Its mode would be unknown."""
-    with pytest.raises(ShadowModeError):
+    with pytest.raises(WriteRefused):
         await assert_may_write(target, WRITE, in_queue)
 
 

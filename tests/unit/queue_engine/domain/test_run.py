@@ -2,14 +2,14 @@
 
 from datetime import UTC, datetime
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.port import BranchUpdate
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 
 
 def test_candidate_run_names_its_members_in_order() -> None:
     """Members land in the order in which they were merged, whatever their numbers are (P3)."""
-    members = tuple(CandidateMember(number, f"entry-{number}", f"{number:040}") for number in (9, 4, 7))
-    run = CandidateRun(
+    members = tuple(RunMember(number, f"entry-{number}", f"{number:040}") for number in (9, 4, 7))
+    run = Run(
         id=1,
         queue_id=1,
         base_branch="main",
@@ -17,7 +17,7 @@ def test_candidate_run_names_its_members_in_order() -> None:
         members=members,
         tested=frozenset({7}),
         trigger=CandidateTrigger.PUSH,
-        state=CandidateState.BUILDING,
+        state=RunState.BUILDING,
         started_at=datetime(2026, 3, 14, tzinfo=UTC),
     )
     assert run.numbers == (9, 4, 7)

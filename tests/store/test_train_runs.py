@@ -6,17 +6,16 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from queue_engine.domain.candidate_run import (
-    RUN_STARTED,
-    CandidateMember,
-    CandidateRun,
-    CandidateState,
-    CandidateTrigger,
-)
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Queue, TimelineEvent
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import (
+    RUN_STARTED,
+    CandidateTrigger,
+    Run,
+    RunMember,
+    RunState,
+)
 from queue_engine.queries.train_status import load_train_statistics
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
@@ -24,19 +23,19 @@ from queue_engine.store.tables import runs
 from queue_engine.store.trains import TrainMemory
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, queue
 
-TESTING = CandidateState.TESTING
+TESTING = RunState.TESTING
 
 
-def whole(main: Queue) -> CandidateRun:
+def whole(main: Queue) -> Run:
     """A run with a value in every field."""
-    return CandidateRun(
+    return Run(
         id=None,
         queue_id=main.id,
         base_branch="main",
         base_tip="base",
         members=(
-            CandidateMember(1, "e1", "h1", MergeMethod.SQUASH, "c1", "t1", "landed"),
-            CandidateMember(2, "e2", "h2"),
+            RunMember(1, "e1", "h1", MergeMethod.SQUASH, "c1", "t1", "landed"),
+            RunMember(2, "e2", "h2"),
         ),
         tested=frozenset({2}),
         trigger=CandidateTrigger.PULL_REQUEST,
@@ -44,64 +43,64 @@ def whole(main: Queue) -> CandidateRun:
         started_at=NOW,
         candidate="c2",
         published_at=NOW + SOON,
-        checks_since=NOW + SOON,
         pull_request=9,
-        test=Run(started_at=NOW, base_tip="base", candidate="c2", pending_checks=("ci",), next_poll_at=NOW + SOON),
+        pending_checks=("ci",),
+        next_poll_at=NOW + SOON,
     )
 
 
-async def test_candidate_run_is_read_as_it_was_written(t: Transaction) -> None:
+async def test_run_on_a_branch_is_read_as_it_was_written(t: Transaction) -> None:
     """Its branches have its id, which the store gives."""
     main = await queue(t)
-    stored = await t.candidate_runs.add(whole(main))
+    stored = await t.runs.add(whole(main))
     assert stored.branch == f"imq/main/{stored.id}"
-    assert await t.candidate_runs.of_queue(main.id) == (stored,)
-    assert await t.candidate_runs.of_queues([main.id]) == (stored,)
-    assert await t.candidate_runs.of_commit(REPOSITORY.id, "c2") == (stored,)
-    assert await t.candidate_runs.of_commit(REPOSITORY.id + 1, "c2") == ()
-    assert await t.candidate_runs.of_repository(REPOSITORY.id) == (stored,)
-    assert replace(stored, id=None, version=0, test=whole(main).test) == whole(main)
+    assert await t.runs.of_queue(main.id) == (stored,)
+    assert await t.runs.of_queues([main.id]) == (stored,)
+    assert await t.runs.of_commit(REPOSITORY.id, "c2") == (stored,)
+    assert await t.runs.of_commit(REPOSITORY.id + 1, "c2") == ()
+    assert await t.runs.of_repository(REPOSITORY.id) == (stored,)
+    assert replace(stored, id=None, version=0) == whole(main)
 
 
-async def test_candidate_run_changed_by_another_is_stale(t: Transaction) -> None:
-    """Both the run and the progress of its checks are compared and set."""
-    first = await t.candidate_runs.add(whole(await queue(t)))
-    second = await t.candidate_runs.save(replace(first, state=CandidateState.PASSED))
+async def test_run_changed_by_another_is_stale(t: Transaction) -> None:
+    """Its version is compared and set."""
+    first = await t.runs.add(whole(await queue(t)))
+    second = await t.runs.save(replace(first, state=RunState.PASSED))
     with pytest.raises(StaleRecord):
-        await t.candidate_runs.save(first)
-    await t.candidate_runs.save(replace(second, test=replace(second.test, polls=1)))
+        await t.runs.save(first)
+    await t.runs.save(replace(second, polls=1))
     with pytest.raises(StaleRecord):
-        await t.candidate_runs.save(second)
+        await t.runs.save(second)
 
 
 async def test_member_that_landed_alone_has_the_commit_that_landed_it(t: Transaction) -> None:
     """P2: it is stored with the landing of the entry; a run that was removed has nothing to store."""
-    stored = await t.candidate_runs.add(whole(await queue(t)))
+    stored = await t.runs.add(whole(await queue(t)))
     assert stored.id is not None
-    await t.candidate_runs.note_landed(stored.id, 2, "c9")
-    found = await t.candidate_runs.get(stored.id)
+    await t.runs.note_landed(stored.id, 2, "c9")
+    found = await t.runs.get(stored.id)
     assert found is not None
     assert found.members == (stored.members[0], replace(stored.members[1], landed_sha="c9"))
-    await t.candidate_runs.remove(found)
-    await t.candidate_runs.note_landed(stored.id, 2, "c9")
+    await t.runs.remove(found)
+    await t.runs.note_landed(stored.id, 2, "c9")
 
 
-async def test_candidate_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> None:
+async def test_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> None:
     """Its record is what IMQ deletes its branches by."""
     main = await queue(t)
-    ended = await t.candidate_runs.save(replace(await t.candidate_runs.add(whole(main)), state=CandidateState.ENDED))
+    ended = await t.runs.save(replace(await t.runs.add(whole(main)), state=RunState.ENDED))
     assert ended.id is not None
-    assert await t.candidate_runs.of_queue(main.id) == ()
-    assert await t.candidate_runs.of_commit(REPOSITORY.id, "c2") == ()
-    assert await t.candidate_runs.get(ended.id) == ended
-    await t.candidate_runs.remove(ended)
-    assert await t.candidate_runs.get(ended.id) is None
+    assert await t.runs.of_queue(main.id) == ()
+    assert await t.runs.of_commit(REPOSITORY.id, "c2") == ()
+    assert await t.runs.get(ended.id) == ended
+    await t.runs.remove(ended)
+    assert await t.runs.get(ended.id) is None
     assert (await t.connection.execute(select(func.count()).select_from(runs))).scalar_one() == 0
 
 
 async def test_report_on_a_candidate_may_count(t: Transaction) -> None:
     """The lookup of webhooks finds candidates as it finds updated heads."""
-    await t.candidate_runs.add(whole(await queue(t)))
+    await t.runs.add(whole(await queue(t)))
     assert await t.candidate_commits.under_way([REPOSITORY.id]) == ((REPOSITORY.id, "base", "c2"),)
 
 

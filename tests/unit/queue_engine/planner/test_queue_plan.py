@@ -1,5 +1,6 @@
 """Which queues are idle: a pass would find their wait alone. `executor/test_front.py` has the steps of a pass."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -9,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.blocker import BlockerNotices
-from queue_engine.domain.model import Entry, Pause, Queue, QueueFront, RedBase, Stall
+from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, RedBase, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.planner.front import QueueWait, front_decides, wait_of
+from queue_engine.planner.queue_plan import Members, QueueChange, QueueWait, front_decides, next_front, wait_of
 from queue_engine.rules.blockers import blockers_of
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -28,7 +29,8 @@ from tests.unit.queue_engine.examples import (
     entry,
     rules,
 )
-from tests.unit.queue_engine.queues import WINDOW
+from tests.unit.queue_engine.queues import WINDOW, front_of
+from tests.unit.queue_engine.rules.blocker_examples import BASE_RED, FREEZE, HALT, NOT_STARTING, line
 
 QUEUE = Queue(1, REPOSITORY, "main", due_at=NOW, wake_count=1)
 LATER = NOW + MINUTE
@@ -224,3 +226,101 @@ def test_front_decides_only_where_entries_that_wait_behind_it_change_nothing(
         alone = wait_of(queue, (first,), policy, rules("ci"), now)
         assert alone == wait_of(queue, entries, policy, rules("ci"), now)
     assert not front_decides(queue, QueueFront(first, len(entries), others_wait=False), policy, now)
+
+
+HOTFIX = {"hotfix": True, "preempts": True}
+
+
+@pytest.mark.parametrize(
+    ("halts", "entries", "number"),
+    [
+        # Nothing in the way: the front, any entry.
+        ([], [{}, {}], 1),
+        ([], [{"status": CHECKING}, {}], 1),
+        # A hotfix interrupts what is checked or ready, not what has to settle, and no other hotfix.
+        ([], [{"status": CHECKING}, HOTFIX], 2),
+        ([], [{"status": READY}, {}, HOTFIX], 3),
+        ([], [{"status": UPDATING}, HOTFIX], 1),
+        ([], [{"status": READY, "merge_requested_at": NOW}, HOTFIX], 1),
+        ([], [{"status": CHECKING, "hotfix": True}, HOTFIX], 1),
+        ([], [{"status": CHECKING}, {"hotfix": True}], 1),
+        ([], [{"status": CHECKING}, {"preempts": True}], 1),
+        # A freeze: exempt entries proceed, even if another entry has begun; else none.
+        ([FREEZE], [{}, {}], None),
+        ([FREEZE], [{"status": CHECKING}, {}], None),
+        ([FREEZE], [{"status": CHECKING}, {"freeze_exempt": True}], 2),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {"freeze_exempt": True}], 1),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, HOTFIX], 1),
+        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {**HOTFIX, "freeze_exempt": True}], 2),
+        ([FREEZE], [{}, {"fixes_base": True}, {"freeze_exempt": True}], 3),
+        (
+            [FREEZE],
+            [{"status": CHECKING}, {"freeze_exempt": True, "hotfix": True}, {"freeze_exempt": True, **HOTFIX}],
+            2,
+        ),
+        # What is under way settles first, even then.
+        ([FREEZE], [{"status": UPDATING}, {"freeze_exempt": True}], 1),
+        ([HALT], [{"status": READY, "merge_requested_at": NOW}], 1),
+        # A red base lets its fix through, and in a freeze only one that is exempt.
+        ([BASE_RED], [{"status": CHECKING}, {"fixes_base": True}], 2),
+        ([BASE_RED], [{}, {"freeze_exempt": True}], None),
+        ([FREEZE, BASE_RED], [{}, {"fixes_base": True}], None),
+        ([FREEZE, BASE_RED], [{}, {"fixes_base": True, "freeze_exempt": True}], 2),
+        # A pause and broken rules exempt no entry.
+        ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
+        ([Blocker(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
+    ],
+)
+def test_front_is_the_first_entry_that_may_proceed(
+    halts: Sequence[Blocker], entries: list[dict[str, Any]], number: int | None
+) -> None:
+    """An entry that has begun stays the front, unless a hotfix preempts it, or it may not proceed and another may."""
+    assert front_of(line(*entries), halts) == number
+
+
+def test_front_is_not_an_entry_that_is_blocked() -> None:
+    """P5: IMQ lacks a permission to land it; the next entry proceeds, and IMQ tries it again when its time has come."""
+    later = NOW + MINUTE
+    entries = line({"blocked_until": later}, {}, {"blocked_until": later + MINUTE})
+    assert [front_of(entries, [], now) for now in (NOW, later)] == [2, 1]
+    assert front_of(entries[:1], []) is None
+
+
+def expected(entries: Sequence[Entry], blockers: Sequence[Blocker]) -> tuple[int | None, bool]:
+    """The number of the entry to work on by the rules alone, and whether it preempts the front."""
+    front = entries[0]
+    if front.status is UPDATING or front.run.merge_requested_at is not None:
+        return front.number, False
+    may = [each for each in entries if not (each.blocked_until or NOW) > NOW and all(b.exempts(each) for b in blockers)]
+    stays = front in may and front.status in PROCESSING
+    urgent = [each for each in may if each.hotfix and each.preempts]
+    if stays and (front.hotfix or not urgent):
+        return front.number, False
+    chosen = next(iter(urgent if stays else may), None)
+    return (None, False) if chosen is None else (chosen.number, front.status in PROCESSING)
+
+
+MARKS = st.fixed_dictionaries(
+    {name: st.booleans() for name in ("hotfix", "preempts", "fixes_base", "freeze_exempt")}
+    | {"rank": st.integers(0, 1), "blocked_until": st.sampled_from((None, LATER))}
+)
+BEGUN = st.sampled_from(
+    (*({"status": each} for each in (PENDING, UPDATING, CHECKING, READY)), {"status": READY, "merge_requested_at": NOW})
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(MARKS, min_size=1, max_size=4), BEGUN, st.sets(st.sampled_from((FREEZE, BASE_RED, HALT, NOT_STARTING))))
+def test_queue_of_runs_of_one_member_is_worked_off_in_its_order(
+    marks: list[dict[str, Any]], begun: dict[str, Any], halts: set[Blocker]
+) -> None:
+    """P3: the plan of size one: in order, hotfixes first, none twice; what began stays, but for an urgent hotfix."""
+    ordered = sorted(marks[1:], key=lambda each: (not each["hotfix"], each["rank"]))
+    entries = line({**marks[0], **begun}, *ordered)
+    if begun["status"] is PENDING:
+        entries = line(*sorted(marks, key=lambda each: (not each["hotfix"], each["rank"])))
+    found = next_front(Members(tuple(entries), tuple(halts), None), NOW)
+    preempts = isinstance(found, QueueChange)
+    assert (front_of(entries, [*halts]), preempts) == expected(entries, [*halts])
+    if isinstance(found, QueueChange):
+        assert found.entries[0] == entries[0]

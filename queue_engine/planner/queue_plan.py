@@ -1,31 +1,35 @@
-"""Select the front of a queue, or name the change that its pass has to make before. Pure.
+"""Plan a queue: the change that comes first, its members, and the runs to land, cancel and start. Pure.
 
-A pass stores one change at a time, reads the queue again, and selects again. A queue is idle if there is no change to
-make and its front only waits: its pass would store nothing and send no request.
+A pass stores one change at a time, reads the queue again, and plans again. `queue_engine.planner.trains` chooses the
+runs of every queue. Where IMQ tests one entry after the other, one run of one member is active at a time. A queue is
+idle if there is no change to make and its front only waits: its pass would store nothing and send no request.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
-from itertools import chain
 
-from queue_engine.config.model import Policy
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.blocker import Blocker, BlockerNotices
-from queue_engine.domain.candidate_run import CandidateRun
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import BranchRules
-from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, Stall
+from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Pause, Queue, QueueFront, Stall
+from queue_engine.domain.policy import TrainSplit
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
+from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
+from queue_engine.planner.trains.plan import plan
+from queue_engine.planner.trains.transitions import removed
 from queue_engine.rules.blockers import (
     blockers_of,
     in_flight,
     is_blocked,
     next_poll_at,
-    select_front,
     unannounced,
     unblocked_at,
     waits_for_base,
@@ -33,6 +37,9 @@ from queue_engine.rules.blockers import (
 )
 from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, waits_for_room, with_room
 from queue_engine.rules.transitions import check_queue
+
+MOST_RUNS = 16
+"""How many runs `auto` lets be active at most."""
 
 
 class QueueAction(Enum):
@@ -82,8 +89,6 @@ class Front:
 
     entry: Entry
     depth: int
-    stall: Stall | None = None
-    """The queue's blocker for checks that do not start, if it has one."""
     hold_ends: datetime | None = None
     """When the first entry that waits for room reaches its time limit."""
 
@@ -115,35 +120,18 @@ class QueueWait:
     until: datetime | None
 
 
-def next_front(
-    queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime
-) -> Front | QueueWait | QueueChange:
-    """Return the front of a queue, the wait if no entry may proceed, or the change to make before.
-
-    `entries` are all of the queue, in order.
-    """
-    found = next_members(queue, entries, policy, now)
-    if not isinstance(found, Members):
-        return found
-    chosen = select_front(found.room, found.blockers, now)
-    if chosen is None:
-        return QueueWait(found.until)
-    front = found.room[0]
-    if chosen.id != front.id and front.status in PROCESSING:
-        return QueueChange(QueueAction.PREEMPT, (front, chosen), depth=len(found.room))
-    # The order puts an entry that starts before all others.
-    return Front(replace(chosen, position=0), len(found.room), queue.stall, found.hold_ends)
-
-
 def next_members(
-    queue: Queue, entries: tuple[Entry, ...], policy: Policy, now: datetime
+    queue: Queue, entries: tuple[Entry, ...], runs: Sequence[Run], policy: Policy, now: datetime
 ) -> Members | QueueWait | QueueChange:
-    """Return the entries with room, the wait if there are none, or the change to make before."""
+    """Return the entries with room, the wait if there are none, or the change to make before.
+
+    `entries` are all of the queue, in order, and `runs` all that it stores.
+    """
     change = QueueChange
     if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
         return change(QueueAction.LIFT, pause=over[0])
-    if not queue.in_trains and (over_now := accepted_again(queue, entries)) is not None:
-        return change(QueueAction.LIFT, pause=over_now)
+    if (accepted := accepted_again(queue, entries, runs)) is not None:
+        return change(QueueAction.LIFT, pause=accepted)
     broken = queue.pause(Reason.INVARIANT_BROKEN) is not None
     if not broken and (fault := fault_of(entries)) is not None:
         return change(QueueAction.PAUSE, detail=fault)
@@ -170,7 +158,9 @@ def next_members(
 
 def _stalls(stall: Stall, entries: Sequence[Entry]) -> bool:
     """Whether no check starts still: on the front, or on any entry."""
-    return bool(entries) and (stall.never or waits_for_start(entries[0], stall.head))
+    if not entries or stall.never:
+        return bool(entries)
+    return entries[0].status is EntryStatus.CHECKING and waits_for_start(entries[0].run, stall.head)
 
 
 def _members(
@@ -200,6 +190,42 @@ def _members(
     return Members(entries, blockers, until, hold_ends)
 
 
+def next_front(found: Members, now: datetime) -> Front | QueueWait | QueueChange:
+    """Return the entry to work on where one is tested after the other, or its preemption; the wait if none may proceed.
+
+    An update or a merge that was requested ends first. Hotfixes do not preempt each other.
+    """
+    front, free = found.room[0], {each.number: each for each in found.free(now)}
+    chosen = front
+    if not in_flight(front):
+        if not free:
+            return QueueWait(found.until)
+        made = plan(_one_by_one(front, free), now.timestamp())
+        chosen = free[made.start[0].content[0]] if made.start else front
+        if made.cancel:
+            return QueueChange(QueueAction.PREEMPT, (front, chosen), depth=len(found.room))
+    # The order puts an entry that starts before all others.
+    return Front(replace(chosen, position=0), len(found.room), found.hold_ends)
+
+
+def _one_by_one(front: Entry, free: Mapping[int, Entry]) -> Trains:
+    """Return the trains of a queue whose runs have one member each, and of which one may be active."""
+    begun = front.status in PROCESSING
+    # Nothing is preempted where the front may not go on: then all others follow in order.
+    goes_on = begun and front.number in free
+    members = tuple(
+        Member(number, 0.0, preempts=each.hotfix and (each is front or (goes_on and each.preempts)))
+        for number, each in free.items()
+    )
+    runs = (TrainRun(front.number, (front.number,), frozenset({front.number}), 0.0),) if begun else ()
+    return Trains(1, 1.0, members, runs, most=1)
+
+
+def next_runs(memory: Memory, free: Collection[int], now: datetime) -> Plan:
+    """Return what to land, eject, cancel or start where runs have several members; `free` may proceed."""
+    return plan(visible(memory, ahead_of_tested_alone(memory, free)), now.timestamp())
+
+
 def front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:
     """Return the front, or the wait, while the policy cannot be read: only stored blockers are known."""
     if not entries or fault_of(entries) is not None:
@@ -226,17 +252,20 @@ def wait_of(
     The pass of an idle queue would find the same wait. `rules` are those of the base branch, None if they are not
     cached. A queue of which stored values do not show that it is idle counts as busy.
     """
-    found = None if queue.errors else next_front(queue, entries, policy, now)
-    if isinstance(found, Front):
-        found = _wait_of_front(found, policy, rules, now)
+    found = None if queue.errors else next_members(queue, entries, (), policy, now)
+    if isinstance(found, Members):
+        front = next_front(found, now)
+        found = _wait_of_front(front, queue.stall, policy, rules, now) if isinstance(front, Front) else front
     if not isinstance(found, QueueWait) or (found.until is not None and found.until <= now):
         return None
     return found
 
 
-def _wait_of_front(front: Front, policy: Policy, rules: BranchRules | None, now: datetime) -> QueueWait | None:
+def _wait_of_front(
+    front: Front, stall: Stall | None, policy: Policy, rules: BranchRules | None, now: datetime
+) -> QueueWait | None:
     """Return until when the front waits, if the pass would leave it as it is."""
-    entry, stall = front.entry, front.stall
+    entry = front.entry
     # Whether GitHub has answered a merge request is stored elsewhere; a wait ends the count of GitHub's failures.
     if entry.run.merge_requested_at is not None or entry.run.github_failing_since is not None:
         return None
@@ -244,16 +273,16 @@ def _wait_of_front(front: Front, policy: Policy, rules: BranchRules | None, now:
         return None
     facts = Facts(rules=rules, ci_active_at=stall.ci_active_at if stall else None)
     match decide(entry, facts, policy, now):
-        case Wait(changed, until, _, ()) if changed == entry and not entry.run.github_failures:
+        case Wait(run, until, _, ()) if run == entry.run and not entry.run.github_failures:
             return QueueWait(min(until, front.hold_ends or until))
     return None
 
 
-def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[CandidateRun] = ()) -> Pause | None:
+def accepted_again(queue: Queue, entries: Sequence[Entry], runs: Sequence[Run]) -> Pause | None:
     """Return the pause for requests that GitHub refused, if all that it refused has been accepted since, or is gone."""
     pause = queue.pause(Reason.GITHUB_REFUSES)
-    failing = (each.run.github_failing_since for each in entries), (each.test.github_failing_since for each in runs)
-    over = pause is not None and pause.until is None and not any(chain.from_iterable(failing))
+    is_failing = any(run.github_failing_since for run in (*(each.run for each in entries), *runs))
+    over = pause is not None and pause.until is None and not is_failing
     return pause if over else None
 
 
@@ -278,3 +307,76 @@ def _announces(queue: Queue, entries: Sequence[Entry], blockers: Sequence[Blocke
         return False
     before = known or BlockerNotices((), 0)
     return bool(unannounced(known, blockers, entries) or before.began(blockers) or before.ended(blockers))
+
+
+def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -> Memory:
+    """Return the memory with these entries as members, in the order in which they are to land, and the choices of runs.
+
+    An entry that left, or has another head, is another member: what runs found out about the former one is void.
+    """
+    ordered = sorted(entries, key=lambda each: (not each.hotfix, each.rank, each.seq))
+    heads = {each.number: (each.id, each.head) for each in ordered}
+    trains = memory.trains
+    for number, head in memory.heads.items():
+        if heads.get(number) != head:
+            trains = removed(trains, number)
+    known = {each.id: each for each in trains.queue}
+    queue = tuple(
+        replace(
+            known.get(each.number, Member(each.number, each.enqueued_at.timestamp())),
+            preempts=each.hotfix and each.preempts,
+        )
+        for each in ordered
+    )
+    conflicts = {
+        number: others for number, others in memory.conflicts.items() if heads.get(number) == memory.heads.get(number)
+    }
+    trains = replace(
+        trains,
+        queue=queue,
+        slots=slots(memory, policy),
+        most=policy.max_size,
+        splits_singly=policy.split is TrainSplit.SINGLE,
+    )
+    alone = {each.number: memory.tested_alone[each.number] for each in ordered if memory.tests_alone(each)}
+    return replace(memory, trains=trains, heads=heads, conflicts={**conflicts}, tested_alone=alone)
+
+
+def slots(memory: Memory, policy: TrainRules) -> int:
+    """Return how many runs may be active: by `auto` one more than CI ran at once before."""
+    return min(memory.most_at_once + 1, MOST_RUNS) if policy.runs is None else policy.runs
+
+
+def visible(memory: Memory, free: Collection[int]) -> Trains:
+    """Return the trains as a plan may see them: without members that are blocked, or that conflict with others.
+
+    A member that did not merge onto others is tried again when one of them has landed or left.
+    """
+    trains = memory.trains
+    queued = {each.id for each in trains.queue}
+    queue = tuple(
+        each
+        for each in trains.queue
+        if each.id in free and not _conflicts_with_all(memory.conflicts.get(each.id, ()), queued)
+    )
+    shown = {each.id for each in queue}
+    failures = (replace(each, suspects=each.suspects & shown) for each in trains.failures)
+    return replace(trains, queue=queue, failures=tuple(each for each in failures if each.suspects))
+
+
+def ahead_of_tested_alone(memory: Memory, free: Collection[int]) -> frozenset[int]:
+    """Return the members that trains may test now: those in runs, and those ahead of the first that is tested alone.
+
+    A member that is tested alone is next once all ahead of it have landed or left, and no run is active.
+    """
+    trains = memory.trains
+    found = {member for run in (*trains.runs, *trains.passed) for member in run.content}
+    for each in trains.queue:
+        if each.id in memory.tested_alone and each.id in free:
+            break
+        found.add(each.id)
+    return frozenset(each for each in free if each in found and each not in memory.tested_alone)
+
+
+def _conflicts_with_all(others: Sequence[int], queued: Collection[int]) -> bool:
+    return bool(others) and all(other in queued for other in others)

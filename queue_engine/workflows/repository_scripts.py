@@ -1,0 +1,187 @@
+"""Find the files of the repository that a step's commands run, and what these read of the event.
+
+Names in the commands lead there: paths of scripts, files of build tools, scripts of `package.json`, and names in
+these. What a program loads by itself is not read: modules, test suites, dependencies.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from posixpath import dirname, normpath
+from typing import Any
+
+from queue_engine.workflows.script_reads import reads_event
+
+_ENDINGS = (
+    r"(?:sh|bash|zsh|ksh|fish|ps1|psm1|bat|cmd|py|pyw|rb|rake|pl|php|lua|tcl|js|mjs|cjs|jsx|ts|mts|cts|tsx|groovy|kts?"
+    r"|mk|nu|awk|exs|jl|R|go|rs|java|swift|csx?|fsx|scala|sc|dart|clj|hs|ml|cr|nim|zig)"
+)
+_PATH = re.compile(rf"(?<![\w:/.@+-])(?:\.{{0,2}}/)?(?:[\w.+@-]+/)*[\w.+@-]+\.{_ENDINGS}(?![\w/-]|\.\w)")
+_BARE = re.compile(
+    r"(?<![\w:/.@$}+-])(?:\.{1,2}/)?(?:[\w.+-]+/)+[\w+-]+(?![\w/.*@:+-])|(?<![\w:/.@$}+-])\./[\w+-]+(?![\w/*+-])"
+)
+"""A path without an ending, such as `./mvnw` or `script/test`."""
+_RUN = re.compile(
+    r"(?:<\s*|(?<![\w.-])(?:(?:ba|z|k|da)?sh|source|python3?|node|ruby|perl|\.(?=\s))\s+)"
+    r"(?:-[\w-]+\s+){0,5}([\w./+-]{1,200})"
+)
+"""What a shell or an interpreter is given, whatever its name is."""
+_MODULE = re.compile(r"(?<!\S)-m\s+([A-Za-z_][\w.]*)")
+"""Of Python."""
+_PACKAGE = re.compile(r"\bgo\s+run\s+(?:-\S+\s+){0,5}([\w./-]{1,200})")
+"""Of Go: its program is in one of its files, by custom in `main.go`."""
+_REQUIRED = re.compile(r"""(?:require|import|from)\s*\(?\s*["'](\.{1,2}/[\w./-]{1,200})["']""")
+_REQUIRED_ENDINGS = (".js", ".cjs", ".mjs", ".ts", "/index.js")
+"""What Node.js adds to the name of a module."""
+_WITHIN = re.compile(r"(?:\$\{\{[^}$]{0,200}\}\}|\$\{\w{1,50}\}|\$\w{1,50}|\$\([^()]{0,200}\))/")
+"""A folder that a value names, such as `$GITHUB_WORKSPACE/`: the rest of the path is looked for in all folders."""
+_BACKSLASH = re.compile(r"(?<=[\w.])\\(?=[\w.])")
+_SETTING = re.compile(r"^\s*\$\{\{\s*(?:vars|secrets)\b[^}]{0,200}\}\}", re.MULTILINE)
+"""A command that a setting has."""
+_COMPUTED = re.compile(
+    rf"(?<=[\w/-])(?:\$\{{\{{[^}}$]{{0,200}}\}}\}}|\$\{{\w{{1,50}}\}}|\$\w{{1,50}})[\w./-]{{0,100}}\.{_ENDINGS}(?![\w.-])"
+)
+"""A path with a value inside of its name, such as `./ci/${{ matrix.kind }}.sh`."""
+_BUILDS: Mapping[str, str] = {
+    "make": "Makefile makefile GNUmakefile",
+    "npm": "package.json",
+    "npx": "package.json",
+    "yarn": "package.json",
+    "pnpm": "package.json",
+    "bun": "package.json",
+    "node": "package.json",
+    "deno": "deno.json deno.jsonc",
+    "just": "justfile Justfile .justfile",
+    "task": "Taskfile.yml Taskfile.yaml",
+    "rake": "Rakefile",
+    "tox": "tox.ini",
+    "nox": "noxfile.py",
+    "pytest": "conftest.py tests/conftest.py",
+    "gradle": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
+    "gradlew": "gradlew build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
+    "mage": "magefile.go",
+    "invoke": "tasks.py",
+    "composer": "composer.json",
+    "compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
+    "docker-compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
+    "bake": "docker-bake.hcl docker-bake.json",
+    "bake-action": "docker-bake.hcl docker-bake.json",
+    "cibuildwheel": "pyproject.toml",
+    "pre-commit": ".pre-commit-config.yaml",
+    "mise": "mise.toml .mise.toml",
+    "bazel": ".bazelrc",
+}
+"""The files that programs read, by the names of these programs, and of actions that start them."""
+_PROGRAM = re.compile(rf"(?<![\w-])(?:{'|'.join(_BUILDS)})(?![\w.-])")
+_FOLDER = re.compile(
+    r"(?:working-directory[\"']?:\s*|(?<![\w-])(?:cd|pushd)\s+|\s-C\s*|--(?:prefix|cwd|dir|directory)[ =])"
+    r"[\"']?(?:\.?/)?([\w.+-]+(?:/[\w.+-]+)*)"
+)
+_PACKAGES = ("package.json", "composer.json", "deno.json")
+_LIFECYCLE = ("preinstall", "install", "postinstall", "prepublish", "prepare", "test")
+"""Scripts that npm runs without their names: `npm ci`, `npm t` (docs: "npm-scripts")."""
+_MOST_FOLDERS = 20
+_DEEPEST = 8
+
+
+def folders_in(texts: Iterable[str]) -> list[str]:
+    """Return the folders in which steps run commands, by the text of their files; the root is the first."""
+    found = (normpath(each[1]) for text in texts for each in _FOLDER.finditer(text))
+    return list(dict.fromkeys((".", *(each for each in found if not each.startswith("..")))))[:_MOST_FOLDERS]
+
+
+def named_files(text: str, folders: Collection[str]) -> list[str]:
+    """Return the paths at which the files may be that commands name."""
+    text = _WITHIN.sub("./", _BACKSLASH.sub("/", text))
+    names = [found[0].lstrip("/") for found in (*_PATH.finditer(text), *_BARE.finditer(text))]
+    names += [found[1].lstrip("/") for found in _RUN.finditer(text)]
+    names += [f"{found[1]}/main.go" for found in _PACKAGE.finditer(text)]
+    names += [f"{found[1]}{ending}" for found in _REQUIRED.finditer(text) for ending in _REQUIRED_ENDINGS]
+    for found in _MODULE.finditer(text):
+        module = found[1].replace(".", "/")
+        names += [f"{module}.py", f"{module}/__main__.py"]
+    for found in _PROGRAM.finditer(text):
+        names += _BUILDS[found[0]].split()
+    paths = (normpath(f"{folder}/{name}") for name in dict.fromkeys(names) for folder in folders)
+    return [each for each in dict.fromkeys(paths) if not each.startswith(("..", "/", ".git/"))]
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryScripts:
+    """The files that commands of steps name, as far as a commit has them."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """By path; empty for one of which GitHub shows no complete text."""
+    folders: Collection[str] = (".",)
+    """In which steps run commands."""
+
+    def of_step(self, step: Mapping[str, Any], folder: object, beside: str) -> str:
+        """Return which script of a step reads the event, or cannot be read, and why; "" for none.
+
+        `folder`: where its commands run, as it is written; `beside`: the folder of its action.
+        """
+        folder = step.get("working-directory", folder)
+        given = step.get("with")
+        commands = [step.get("run"), *(given.get(name) for name in ("script", "command") if isinstance(given, dict))]
+        if setting := next((found for each in commands if (found := _SETTING.search(str(each)))), None):
+            return f"commands of a setting: `{setting[0].strip()}`"
+        if "${{" in str(folder) and any(named_files(each, (".",)) for each in _texts(commands)):
+            return f"scripts in a folder whose name is computed: `{folder}`"
+        shown = {key: value for key, value in step.items() if key not in ("name", "id", "if")}
+        return self.reads(shown, beside)
+
+    def reads(self, value: object, beside: str = ".") -> str:
+        """Return which script that a value names reads the event, or cannot be read, and why; "" for none."""
+        return next(filter(None, (self._reads(each, beside) for each in _texts(value))), "")
+
+    def _reads(self, text: str, beside: str) -> str:
+        if computed := _COMPUTED.search(text):
+            return f"a script whose name is computed: `{computed[0]}`"
+        visited: set[str] = set()
+        todo = [(path, text) for path in named_files(text, (*self.folders, beside))]
+        while todo:
+            path, named_by = todo.pop()
+            if path in visited or path not in self.texts:
+                continue
+            visited.add(path)
+            if not self.texts[path].strip():
+                return f"`{path}`, which IMQ cannot read"
+            script = commands_of(path, self.texts[path], named_by)
+            if found := reads_event(script):
+                return f"`{path}`, which reads {found}"
+            todo += [(each, script) for each in named_files(script, (*self.folders, dirname(path) or "."))]
+        return ""
+
+
+def commands_of(path: str, text: str, named_by: str) -> str:
+    """Return the commands in a file: of a package, the scripts that the other text names, and those that they name."""
+    if not path.endswith(_PACKAGES):
+        return text
+    try:
+        read = json.loads(text)
+        scripts = read.get("scripts") or read.get("tasks") or {}
+        commands = {str(name): "\n".join(_texts(each)) for name, each in scripts.items()}
+    except (ValueError, AttributeError, RecursionError):
+        return text
+    taken: dict[str, str] = {}
+    words = {*re.findall(r"[\w:.-]+", named_by), *_LIFECYCLE}
+    for _ in range(_DEEPEST):
+        new = {
+            name: command
+            for name, command in commands.items()
+            if name not in taken and {name, name.removeprefix("pre"), name.removeprefix("post")} & words
+        }
+        if not new:
+            break
+        taken |= new
+        words = {word for command in new.values() for word in re.findall(r"[\w:.-]+", command)} | set(new)
+    return "\n".join(taken.values())
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
