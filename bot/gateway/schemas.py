@@ -1,6 +1,5 @@
 """Schemas of GitHub's answers, with the fields that IMQ reads. Others are ignored; optional ones have defaults."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -403,9 +402,6 @@ class TokenAnswer(BaseModel):
     permissions: dict[str, str] = Field(default_factory=dict)
 
 
-_SUFFIXES = (".yml", ".yaml")
-
-
 class FilePart(BaseModel):
     """`Blob`; other objects, such as directories, have none of its fields."""
 
@@ -413,18 +409,10 @@ class FilePart(BaseModel):
     is_binary: bool | None = Field(default=None, alias="isBinary")
     is_truncated: bool | None = Field(default=None, alias="isTruncated")
 
-
-class EntryPart(BaseModel):
-    """`TreeEntry`."""
-
-    name: str
-    object: FilePart | None = None
-
-
-class FilesPart(BaseModel):
-    """`Tree`; a file in the place of the directory has no entries."""
-
-    entries: list[EntryPart] = Field(default_factory=list)
+    @property
+    def complete_text(self) -> str:
+        """The text; empty where GitHub shows no complete one."""
+        return "" if self.is_truncated or self.is_binary else self.text or ""
 
 
 class CommitPart(BaseModel):
@@ -448,46 +436,4 @@ class ConfigPart(BaseModel):
     @property
     def text(self) -> str:
         """The file's text; empty where GitHub shows no complete one."""
-        return "" if self.file is None else _text(self.file)
-
-
-class WorkflowsPart(BaseModel):
-    """`Repository`; `commit` and `directory` are null if they do not exist."""
-
-    id: str
-    commit: CommitPart | None = None
-    directory: FilesPart | None = None
-
-
-class WorkflowsAnswer(BaseModel):
-    """The answer to the query for workflow files."""
-
-    repository: WorkflowsPart
-
-
-class TextsAnswer(BaseModel):
-    """The answer to a query for files; null where there is none, by the alias of each."""
-
-    repository: dict[str, FilePart | None]
-
-
-def file_texts(paths: Sequence[str], answer: TextsAnswer) -> Mapping[str, str]:
-    """Return the text of each file that there is; empty where GitHub shows no complete text.
-
-    A folder has none of a file's fields.
-    """
-    found = {path: answer.repository.get(f"file{place}") for place, path in enumerate(paths)}
-    return {path: _text(blob) for path, blob in found.items() if blob is not None and blob.is_truncated is not None}
-
-
-def workflow_texts(directory: str, tree: FilesPart | None) -> Mapping[str, str]:
-    """Return the text of each workflow file by its path; empty where GitHub shows no complete text."""
-    return {
-        f"{directory}/{entry.name}": _text(entry.object) if entry.object else ""
-        for entry in (tree.entries if tree else ())
-        if entry.name.endswith(_SUFFIXES)
-    }
-
-
-def _text(blob: FilePart) -> str:
-    return "" if blob.is_truncated or blob.is_binary else blob.text or ""
+        return "" if self.file is None else self.file.complete_text

@@ -40,7 +40,7 @@ from queue_engine.rules.eligibility import (
 from queue_engine.rules.priority import trusted_of
 from queue_engine.store.entries import Entries
 from queue_engine.store.known import stale_comments
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.shadow_pulls import Shadow
 
 _log = structlog.get_logger("imq.admission")

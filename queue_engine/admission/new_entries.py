@@ -8,8 +8,7 @@ from queue_engine.domain.known_facts import Consent, Fact, PullRequestState, of_
 from queue_engine.domain.model import Entry, Queue, Repository, UnmetRequirement
 from queue_engine.domain.policy import has_label
 from queue_engine.effects.context import Change
-from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
-from queue_engine.effects.record import disable_later
+from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later
 from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.consent import head_branch_of, last_change

@@ -18,8 +18,9 @@ from queue_engine.rules.checks import (
     judge,
     report_on_base,
 )
-from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
+from queue_engine.rules.eligibility import Answer, RequiredFacts, unmet_by_rules, unmet_requirement, waits
 from queue_engine.rules.priority import precedence_of
+from queue_engine.rules.readiness import judge_readiness
 from queue_engine.rules.reviews import merge_method, missing_approval, needs_signed_commits, reviews_of
 
 
@@ -117,3 +118,16 @@ async def withdrawn_approval(
     reviews = await reviews_of(engine.github, entry.repository, taken, rules)
     missing = None if reviews is None else missing_approval(reviews, rules, taken.decision, taken.code_owners)
     return taken.pull, missing
+
+
+async def readiness_of(
+    engine: Engine, entry: Entry, before: Entry, taken: Snapshot, policy: Policy
+) -> tuple[Snapshot, RequiredFacts, Answer]:
+    """Judge whether an entry whose wait has not ended is ready, with the facts that decide. Raises GitHubError.
+
+    What it lacked `before` counts for its former head.
+    """
+    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=before)
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(entry.repository, entry.queued_by))
+    return taken, requirements, judge_readiness(entry, taken, requirements, policy)

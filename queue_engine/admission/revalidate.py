@@ -15,7 +15,7 @@ from queue_engine.admission.admit import behind_shared_head
 from queue_engine.admission.bound_heads import bind_waiting_push, follow_shared_update, requeue_new_head
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.new_entries import record_consent, store_entry
-from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.departure import DequeueReason
@@ -27,14 +27,13 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
-from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
-from queue_engine.effects.record import disable_later, explained
+from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later, explained
 from queue_engine.effects.renames import followed_login
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import NewHead, consent_lost, may_push
-from queue_engine.rules.eligibility import Admit, Answer, NotReady, Reject, RequiredFacts, disables_auto_merge
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
 from queue_engine.rules.priority import precedence_of, trusted_of
-from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, seems_freed, wait_ended
+from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -259,19 +258,6 @@ async def _judge_readiness(
     log = _log.info if joined else _log.debug
     log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
     return replace(case, entry=saved)
-
-
-async def readiness_of(
-    engine: Engine, entry: Entry, before: Entry, taken: Snapshot, policy: Policy
-) -> tuple[Snapshot, RequiredFacts, Answer]:
-    """Judge whether an entry whose wait has not ended is ready, with the facts that decide. Raises GitHubError.
-
-    What it lacked `before` counts for its former head.
-    """
-    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=before)
-    if taken.permission is None:
-        taken = replace(taken, permission=await engine.github.permission(entry.repository, entry.queued_by))
-    return taken, requirements, judge_readiness(entry, taken, requirements, policy)
 
 
 async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:

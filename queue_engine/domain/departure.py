@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from queue_engine.domain.facts import CheckReport, FailingCheck
 from queue_engine.domain.model import EntryStatus
@@ -10,21 +9,6 @@ from queue_engine.domain.reasons import Reason
 
 ENDS = frozenset({EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED})
 """The events that end an entry."""
-
-
-class WaitKind(StrEnum):
-    """What an entry waited for: the parts of the time in its queue."""
-
-    CAPACITY = "capacity"
-    """Others were ahead."""
-    CHECKS = "checks"
-    """Its own checks ran."""
-    PAUSED = "paused"
-    """A pause, a freeze, or another blocker than a red base held the queue."""
-    BASE_RED = "base_red"
-    """The base branch failed its own checks."""
-    OTHER = "other"
-    """Updates, merges, polls of GitHub, and GitHub's faults."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,20 @@ from queue_engine.domain.departure import Cause, DequeueReason
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.facts import as_data
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
-from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement
+from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
+from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.labels import remove_testing_label
-from queue_engine.effects.notices import announce_dequeued
+from queue_engine.effects.labels import queued_by, remove_testing_label
+from queue_engine.effects.notices import announce_dequeued, has_check_run, want_check_run
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet
+from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.transitions import check_transition, preempted
 from queue_engine.store import Transaction
 
 _MOST_LANDED = 5
@@ -204,3 +208,58 @@ async def disable_later(change: Change, repository: Repository, number: int) -> 
         process_id=f"{AUTO_MERGE_JOB}:{repository.id}:{number}",
         now=change.now,
     )
+
+
+async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
+    """Announce what the pull request of an entry lacks, which waits outside the queue for that."""
+    tx = change.tx
+    await notices.announce_not_ready(tx, entry, policy, change.now)
+    labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
+    unmet = [[each.reason.value, each.detail] for each in entry.unmet]
+    data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "unmet": unmet}
+    if failing := failing_in(entry.unmet):
+        data["failing"] = as_data(failing)
+    await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)
+
+
+async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, policy: Policy) -> Entry:
+    """Have an entry wait outside its queue for what it lacks since IMQ updated it; it keeps its arrival and its head.
+
+    The caller has proved the head. Raises StaleRecord.
+    """
+    tx, now = change.tx, change.now
+    lacks = await with_dismissal(change, entry, lacks)
+    if entry.status is not EntryStatus.PENDING:
+        check_transition(entry.status, EntryStatus.PENDING)
+    waiting = replace(
+        preempted(entry, now), unmet=(lacks,), read_at=now, head_proved=True, held_since=None, blocked_since=None
+    )
+    saved = await tx.entries.save(replace(waiting, blocked_until=None))
+    await remove_testing_label(tx, entry, policy, now)
+    await cancel_later(tx, entry, policy, now)
+    await announce_not_ready(change, saved, policy)
+    if await has_check_run(tx, saved):
+        notice = await notices.progress_notice(tx, saved, NoticeKind.NOT_READY, policy, now, depth=0)
+        await want_check_run(tx, saved, notice, policy, now)
+    await tx.queues.wake(entry.queue_id, now)
+    return saved
+
+
+async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:
+    """Announce, by the position among `depth`, that an entry has room or waits for it; returns the stored entry.
+
+    Raises StaleRecord if the entry changed since it was read.
+    """
+    tx, now = change.tx, change.now
+    waits = waits_for_room(entry.position, policy)
+    if waits != (entry.held_since is not None):
+        entry = await tx.entries.save(replace(entry, held_since=now if waits else None))
+    await notices.announce_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
+    labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
+    if waits:
+        await change.record("held", entry, reason=Reason.QUEUE_FULL, delivery=entry.delivery, data={"labels": labels})
+        return entry
+    data = {"by": entry.queued_by, "head": entry.queued_head, "position": entry.position, "labels": labels}
+    delays = await delays_caused(tx, entry, now)
+    await change.record("queued", entry, delivery=entry.delivery, data=data | delays)
+    return entry

@@ -30,7 +30,7 @@ from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall, UnmetReq
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.context import Engine
-from queue_engine.effects.queue_depth import set_aside
+from queue_engine.effects.record import set_aside
 from queue_engine.executor import requests
 from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged

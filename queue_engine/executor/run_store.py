@@ -35,8 +35,7 @@ from queue_engine.effects.notices import (
     pass_own_check,
     withdraw_own_check,
 )
-from queue_engine.effects.queue_depth import announce_not_ready
-from queue_engine.effects.record import explained
+from queue_engine.effects.record import announce_not_ready, explained
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.executor.cleanup import CLEAN_JOB
 from queue_engine.known.own_writes import record_merge_request

@@ -34,7 +34,7 @@ from queue_engine.effects.labels import queued_by
 from queue_engine.effects.record import disable_later
 from queue_engine.executor.cleanup import follow_landed
 from queue_engine.executor.landing import settle_pending_merge
-from queue_engine.handlers.reconciler import read_again
+from queue_engine.handlers.lost_deliveries import read_again
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent import NewHead
 from queue_engine.rules.eligibility import may_queue

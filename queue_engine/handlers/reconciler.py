@@ -36,7 +36,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.renames import named_by
 from queue_engine.executor.landing import settle_pending_merge
-from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
+from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, PULL_REQUEST_JOB, LostDeliveries, Matters, read_again
 from queue_engine.handlers.repository_events import (
     LABEL_JOB,
     MISSING_JOB,
@@ -65,8 +65,6 @@ INSTALLATION_JOB = "sweep_installation"
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that compares one repository's pull requests with its queues."""
 
-PULL_REQUEST_JOB = "sweep_pull_request"
-"""Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
 FEW = 25
 """For how many repositories of an installation a sweep has labels created; more get theirs where people use them."""
@@ -433,17 +431,4 @@ async def enqueue_sweep(change: Change, repository: Repository, *, labels: bool 
         process_id=f"{REPOSITORY_JOB}:{repository.id}",
         now=change.now,
         priority=-1,
-    )
-
-
-async def read_again(
-    change: Change, repository: Repository, number: int, *, new: bool = False, after: timedelta = timedelta(0)
-) -> None:
-    """Enqueue the job that reads one pull request, in the order of its webhooks; a later job waits for itself alone."""
-    await change.tx.jobs.enqueue_once(
-        kind=PULL_REQUEST_JOB,
-        request={"repository": asdict(repository), "number": number, "new": new},
-        process_id=f"{PULL_REQUEST_JOB}:{repository.id}:{number}" if after else f"{repository.id}:{number}",
-        now=change.now,
-        not_before=change.now + after,
     )

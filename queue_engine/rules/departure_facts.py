@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from types import MappingProxyType
 
-from queue_engine.domain.departure import Cause, Departure, DequeueReason, RerunCheck, WaitKind
+from queue_engine.domain.departure import Cause, Departure, DequeueReason, RerunCheck
 from queue_engine.domain.facts import FailingCheck, PullRequest
 from queue_engine.domain.known_facts import Consent, Known, PullRequestState, ReviewChange
 from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.port import MergeState, PendingMerge
-from queue_engine.domain.reasons import MERGED_REASONS, Reason
+from queue_engine.domain.reasons import MERGED_REASONS, Reason, WaitKind
 
 _WAITS = frozenset({"queued", "held", "preempted", EntryStatus.PENDING})
 """Events after which an entry waits behind others."""

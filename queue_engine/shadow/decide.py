@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from queue_engine.admission.admit import behind_shared_head, judged, with_requirements
 from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.new_entries import record_consent
-from queue_engine.admission.revalidate import readiness_of
+from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import WriteRefused

@@ -40,10 +40,10 @@ from queue_engine.domain.known_facts import SHARED_RULES
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, Queue, QueueFront, UnmetRequirement
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
-from queue_engine.store.queues import DUE, PAUSED, Queues
+from queue_engine.store.queues import DUE, Queues
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.runs import RUN_FIELDS, Runs, run_of
-from queue_engine.store.tables import departures, entries, queues, repositories, runs
+from queue_engine.store.tables import PAUSED, departures, entries, queues, repositories, runs
 
 STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 """The fields of an entry that its own row has."""

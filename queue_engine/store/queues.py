@@ -100,9 +100,6 @@ that `owner` has under way count. `of_repository` and `of_installation` bound ho
 _PAUSE = TypeAdapter(Pause)
 _CHANGE_OF_PAUSE = update(queues).where(queues.c.id == bindparam("its_id"))
 
-PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
-"""Whether a queue has any pause."""
-
 PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
     *(queues.c[reason].is_not(None) for reason in PAUSES if reason not in PASSING_PAUSES)
 )

@@ -6,6 +6,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     Index,
@@ -14,13 +15,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    or_,
     text,
 )
 
 from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
-from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import PAUSES
+from queue_engine.domain.reasons import WaitKind
 
 repositories = Table(
     "repositories",
@@ -71,6 +73,9 @@ queues = Table(
     UniqueConstraint("repository_id", "base_branch"),
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
 )
+
+PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
+"""Whether a queue has any pause."""
 
 runs = Table(
     "runs",

@@ -32,9 +32,9 @@ from bot.api.payload import json_data, query
 from bot.web.addresses import queue_url
 from bot.web.pages.render import duration, visible
 from bot.web.pages.site import Site
-from queue_engine.domain.departure import Departure, WaitKind
+from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import FEWEST
 from queue_engine.queries.queue_statistics import (
     LandingCount,

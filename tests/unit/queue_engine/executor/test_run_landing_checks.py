@@ -112,7 +112,7 @@ async def test_member_that_changes_the_title_check_has_its_own_version_judged(
     """P1: with a checkout it may test the tree, so the candidate needs it, and a trigger that starts it."""
     title = f"on: pull_request_target\njobs: {{title: {{steps: [{steps}]}}}}\n"
     files = {".github/workflows/ci.yml": _TESTS, ".github/workflows/title.yml": title}
-    answers: dict[str, Any] = {"workflow_files": files}
+    answers: dict[str, Any] = {"workflow_files": files, "texts": {}}
     github = TrainGitHub(**answers)
     github.required = ("ci", "title")
     state, run = await passed(store, github)
