@@ -142,7 +142,7 @@ async def test_files_with_one_text_are_parsed_once(
         parsed.append(text)
         return read(text, defaults)
 
-    monkeypatch.setattr(policies, "read", counted)
+    monkeypatch.setattr("bot.gateway.policy_cache.read", counted)
     keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
     await restarted.recall(keys)
     found = [restarted.cached(*key) for key in keys]
