@@ -19,10 +19,10 @@ from benchmarks.idle import bot_with_queues
 from benchmarks.pages_database import store_departures, store_events
 from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, timed
-from bot.api.access import Access
+from bot.api.permissions import Access
 from bot.process.pages import PAGES
 from bot.process.wiring import Bot
-from bot.web.login.sessions import ANONYMOUS, Viewer
+from bot.web.login.session_cookies import ANONYMOUS, Viewer
 from bot.web.pages.site import Site, add_pages
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, TimelineEvent

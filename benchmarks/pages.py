@@ -19,11 +19,11 @@ from pydantic import SecretStr
 from benchmarks.pages_database import BusyYear, fill
 from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, seconds_text, timed
-from bot.api.access import Access
+from bot.api.permissions import Access
 from bot.process.pages import PAGES
 from bot.web.live.request_watch import RequestIds
-from bot.web.login.sessions import ANONYMOUS, Viewer
-from bot.web.pages.requests import RequestPages
+from bot.web.login.session_cookies import ANONYMOUS, Viewer
+from bot.web.pages.request_pages import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database

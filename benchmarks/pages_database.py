@@ -17,7 +17,7 @@ from queue_engine.domain.model import EntryStatus, Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.departures import ADD_DAYS, ADD_FLAKY, day_of, day_sums, departure_row, flaky_sums
-from queue_engine.store.requests import KEPT, RequestKind
+from queue_engine.store.request_records import KEPT, RequestKind
 from queue_engine.store.tables import departures, repositories, requests, timeline
 from queue_engine.store.timeline import event_row
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from bot.api.access import Access
 from bot.api.app import DOCUMENT, PREFIX, described_routes, document
+from bot.api.permissions import Access
 from bot.api.routes import Caller, Route
 from queue_engine.effects.context import Engine
 

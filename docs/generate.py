@@ -16,7 +16,7 @@ from bot.registration.manifest import read_manifest
 from docs import calls, dashboard, keys, screens, sizing
 from github_emulator.__main__ import endpoints
 from notifications import texts
-from queue_engine.commands.table import CATALOGUE
+from queue_engine.commands.commands import CATALOGUE
 from queue_engine.core.database.outage import OutageKind
 from queue_engine.domain.model import TRANSITIONS
 from queue_engine.domain.reasons import REASONS, Outcome, Reason

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from notifications.render.comment import render_comment
-from notifications.render.history import Events
+from notifications.render.timeline_text import Events
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import FIRST_LINE, BlockerFacts, CommandReply, Notice, NoticeKind, Reply, ReplyKind

@@ -27,8 +27,8 @@ from notifications.render.comment import (
     render_comment,
     unmerged_conclusion,
 )
-from notifications.render.history import MOST_LINES, Events
-from notifications.render.trains import with_candidate_page
+from notifications.render.timeline_text import MOST_LINES, Events
+from notifications.render.train_text import with_candidate_page
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable

@@ -11,17 +11,17 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot import __version__
-from bot.api.access import Access
+from bot.api.api_errors import errors_as_json
 from bot.api.auth import authentication
-from bot.api.branches import BranchRoutes, ShadowRoutes, StatisticsRoutes
+from bot.api.branch_routes import BranchRoutes, ShadowRoutes, StatisticsRoutes
 from bot.api.bulk import BulkRoutes
-from bot.api.dead_letters import DeadLetterRoutes
-from bot.api.errors import errors_as_json
+from bot.api.dead_letter_routes import DeadLetterRoutes
+from bot.api.device_login import LoginRoutes
 from bot.api.events import EventRoutes
 from bot.api.finding import DoctorRoutes, Examine
 from bot.api.idempotent import idempotency
-from bot.api.login import LoginRoutes
-from bot.api.queue import HeadBranchQuery, HeadBranchRoutes, QueueRoutes
+from bot.api.permissions import Access
+from bot.api.pull_request_routes import HeadBranchQuery, HeadBranchRoutes, QueueRoutes
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
 from bot.api.waits import ChangeWaits
 from queue_engine.core.read_model import adapter

@@ -7,7 +7,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bot.api.errors import ApiError, errors_as_json
+from bot.api.api_errors import ApiError, errors_as_json
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.timing.clock import Clock

@@ -16,13 +16,12 @@ from aiohttp import web
 from pydantic import ConfigDict, Field, model_validator
 
 from bot.api import routes
-from bot.api.access import Access
+from bot.api.api_errors import ApiError, known_refusal
 from bot.api.auth import caller
-from bot.api.errors import ApiError, known_refusal
+from bot.api.enqueueing import PullRequests
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, Payload, payload, query
-from bot.api.permissions import budget_key, check_waiting
-from bot.api.pull_requests import PullRequests
+from bot.api.permissions import Access, budget_key, check_waiting
 from bot.api.routes import Caller, Route
 from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
@@ -34,7 +33,7 @@ from queue_engine.domain.errors import RateLimitError, StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
-from queue_engine.store.requests import RequestKind, RequestRecord
+from queue_engine.store.request_records import RequestKind, RequestRecord
 from queue_engine.store.tokens import Token
 
 MOST = 100

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from aiohttp import web
 from pydantic import Field
 
+from bot.api.api_errors import ApiError
 from bot.api.auth import operator
-from bot.api.errors import ApiError
 from bot.api.payload import Payload, json_data, query
 from bot.api.routes import Caller, Route
 from bot.gateway.doctor_reads import RulesetBypass

@@ -16,8 +16,8 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from bot.api.api_errors import ApiError
 from bot.api.auth import READING, caller
-from bot.api.errors import ApiError
 from bot.api.payload import receive
 from bot.api.permissions import Budget
 from queue_engine.core.concurrency.tasks import kept

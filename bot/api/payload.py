@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from bot.http.form import Refused, read_body
 from queue_engine.core.read_model import adapter
 

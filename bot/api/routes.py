@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from bot.api.payload import Payload
 from bot.api.views import StateAnswer
 

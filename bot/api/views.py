@@ -18,8 +18,8 @@ from pydantic import (
 
 from bot.api.payload import AnswerModel, Payload
 from notifications.render.status import Names, answer_text, plain, status_lines
-from notifications.render.trains import train_text
-from queue_engine.commands.table import MAX_POINTS
+from notifications.render.train_text import train_text
+from queue_engine.commands.commands import MAX_POINTS
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.facts import FailingCheck

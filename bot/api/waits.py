@@ -17,8 +17,8 @@ from typing import Any
 from aiohttp import web
 from pydantic import Field
 
+from bot.api.api_errors import ApiError
 from bot.api.auth import caller, identify
-from bot.api.errors import ApiError
 from bot.api.payload import Payload
 from bot.api.permissions import budget_key
 from bot.api.views import LONGEST_WAIT

@@ -25,7 +25,7 @@ def doctor(repository: str | None, as_json: bool) -> None:
     operators = settings(quiet=True)
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     from bot.api.payload import json_data
-    from bot.doctor.doctor import RepositoryNotFound
+    from bot.doctor.examination import RepositoryNotFound
 
     try:
         report = asyncio.run(_examine(operators, repository))
@@ -39,8 +39,8 @@ async def _examine(operators: Settings, repository: str | None) -> "Report":
     import aiohttp
 
     from bot.cli.setup import gateway_of
-    from bot.doctor.doctor import Doctor
-    from bot.doctor.facts import read_host
+    from bot.doctor.doctor_facts import read_host
+    from bot.doctor.examination import Doctor
     from bot.doctor.webhook_probe import WebhookProbe
     from queue_engine.core.timing.clock import SystemClock
 

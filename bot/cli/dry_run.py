@@ -14,7 +14,7 @@ from bot.settings.environment import Settings
 from notifications import texts
 from notifications.render.escape import instant
 from notifications.render.status import Names, blocker_sentence, plain, status_lines
-from notifications.texts.not_ready import NOT_READY
+from notifications.texts.reason_texts import NOT_READY
 from notifications.texts.why import QUEUE_BLOCKED
 from queue_engine.admission.required_facts import read_requirements
 from queue_engine.config.file import Config, policy_for, rule_for
@@ -35,8 +35,8 @@ from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.queries.pull_request_status import load_reply_facts
 from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check, run_checks
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, check_eligibility
-from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
+from queue_engine.rules.reviews import commit_message, merge_method
 from queue_engine.store import Store, Transaction
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.trigger_choice import TriggerChoice, TriggerReport

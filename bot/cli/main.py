@@ -14,7 +14,7 @@ from bot.process.process_memory import imported_for_good
 COMMANDS = {
     "Start here": {
         "demo": ("bot.cli.processes:demo", "Watch a queue work, on a GitHub of its own on this machine."),
-        "setup": ("bot.cli.register:setup", "Register the GitHub App and keep its credentials."),
+        "setup": ("bot.cli.setup:setup", "Register the GitHub App and keep its credentials."),
         "doctor": ("bot.cli.doctor:doctor", "Find faults of the set-up, with what to do."),
         "validate": ("bot.cli.validate:validate", "Check a repository's configuration file."),
     },
@@ -25,7 +25,7 @@ COMMANDS = {
         "migrate": ("bot.cli.processes:migrate", "Create or update the database's tables."),
         "resume": ("bot.cli.processes:resume", "Resume a paused queue."),
         "jobs": ("bot.cli.jobs:jobs", "Show, retry or discard dead letters: jobs that failed for good."),
-        "token": ("bot.cli.tokens:token", "Manage tokens of the HTTP API."),
+        "token": ("bot.cli.token_commands:token", "Manage tokens of the HTTP API."),
         "sinks": ("bot.cli.sinks:sinks", "Show and test where messages go besides GitHub."),
         "shadow": ("bot.cli.shadow:shadow", "Report on repositories in shadow mode."),
         "backup": ("bot.cli.queue_files:backup", "Copy SQLite's database while IMQ runs."),
@@ -35,8 +35,8 @@ COMMANDS = {
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
         "land": ("bot.cli.author.land:land", "Queue a pull request, and wait for its outcome if you like."),
-        "status": ("bot.cli.author.status:status", "Show the queues of a repository."),
-        "why": ("bot.cli.author.status:why", "Show why a pull request waits."),
+        "status": ("bot.cli.author.shown_state:status", "Show the queues of a repository."),
+        "why": ("bot.cli.author.shown_state:why", "Show why a pull request waits."),
         "logout": ("bot.cli.author.login:logout", "Revoke a login and forget it."),
     },
 }

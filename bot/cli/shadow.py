@@ -88,7 +88,7 @@ def report(repository: str | None, since: datetime, as_json: bool) -> None:
 
     found = run_with_store(work)
     if as_json:
-        from bot.api.branches import ShadowAnswer
+        from bot.api.branch_routes import ShadowAnswer
 
         echo(json.dumps(ShadowAnswer.model_validate(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
         return

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from bot.api.finding import Finding
-from bot.doctor.facts import AppFacts, HostFacts
+from bot.doctor.doctor_facts import AppFacts, HostFacts
 from bot.doctor.webhook_probe import address_fault
 from bot.gateway.http.scopes import OPTIONAL
 from bot.gateway.schemas import InstallationAnswer

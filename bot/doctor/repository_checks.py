@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bot.api.finding import Finding
-from bot.doctor.facts import RepositoryFacts
+from bot.doctor.doctor_facts import RepositoryFacts
 from queue_engine.domain.facts import OWN_CHECK, BranchRules, MergeMethod, RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.policy import Mode
 from queue_engine.rules.checks import head_checks, required_checks

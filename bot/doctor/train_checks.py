@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from bot.api.finding import Finding
-from bot.doctor.facts import RepositoryFacts, TrainFacts
+from bot.doctor.doctor_facts import RepositoryFacts, TrainFacts
 from bot.gateway.doctor_reads import RulesetBypass
 from queue_engine.domain.facts import BranchRules, MergeMethod
 from queue_engine.domain.policy import TrainForks

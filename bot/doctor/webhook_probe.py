@@ -20,7 +20,7 @@ import aiohttp
 from pydantic import SecretStr
 
 from bot.api.finding import Finding
-from bot.doctor.facts import AppFacts
+from bot.doctor.doctor_facts import AppFacts
 from bot.settings.safe_values import is_private
 from bot.webhooks.receiver import PROBE
 

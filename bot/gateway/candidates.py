@@ -12,9 +12,8 @@ from typing import Any
 from cachetools import LRUCache
 from pydantic import Field
 
-from bot.gateway import facts
+from bot.gateway import conversions
 from bot.gateway.check_reads import CheckReads
-from bot.gateway.head_branches import branch_pushes
 from bot.gateway.http import client
 from bot.gateway.http.client import (
     Call,
@@ -26,6 +25,7 @@ from bot.gateway.http.client import (
     parse_list,
 )
 from bot.gateway.http.connection import Connection
+from bot.gateway.merges import branch_pushes
 from bot.gateway.schemas import (
     CommitAnswer,
     CommitPart,
@@ -181,7 +181,7 @@ class CandidateApi(CheckReads):
         """`POST /repos/{owner}/{repo}/git/commits`."""
         body = {"message": message, "tree": tree, "parents": list(parents)}
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/git/commits", body)
-        return facts.commit(parse_answer(CommitAnswer, answer))
+        return conversions.commit(parse_answer(CommitAnswer, answer))
 
     async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
         """The mutation `updateRefs`, and once for each repository a query for its id in GraphQL."""

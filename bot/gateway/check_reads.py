@@ -1,27 +1,473 @@
-"""Read the reports on a commit: check runs, statuses, suites, and their workflow runs."""
+"""Read the reports on a commit: check runs, statuses, suites, and their workflow runs.
+
+GitHub Enterprise Server 3.16 has every field of it but stacks (its schema in github/docs, `src/graphql/data`). The
+newest are `canBeRebased` and `mergeStateStatus`, public since April 2024 (octokit/graphql-schema #931).
+
+GitHub ends a query after ten seconds (docs, "Rate limits and query limits for the GraphQL API"), and large ones fail so
+(cli/cli #12715, raycast/extensions #10278). So a query asks for few pull requests, and after a failure IMQ reads each
+with a query of its own for a while.
+"""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
+from cachetools import LRUCache
 
-from bot.gateway import facts
-from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
+from bot.gateway import conversions
+from bot.gateway.http import client
+from bot.gateway.http.client import Call, QueryAnswer, Unsupported, owner_and_repo, parse_answer, parse_list
+from bot.gateway.http.connection import Connection
+from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import (
     AnnotationAnswer,
     CheckRunAnswer,
     CheckSuiteAnswer,
     ConcurrencyGroupAnswer,
+    PermissionAnswer,
     PullRequestAnswer,
     StatusAnswer,
+    UserAnswer,
     WorkflowRunAnswer,
 )
-from bot.gateway.snapshots.read import SnapshotBatches
-from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import CheckReport, CheckSuite, RequiredCheck, WorkflowRun
+from bot.gateway.snapshots.snapshot_schemas import (
+    PULL_REQUEST,
+    THREADS,
+    Answer,
+    CommitPart,
+    PullPart,
+    RepositoryName,
+    RepositoryPart,
+    Threads,
+    ThreadsAnswer,
+    of_several,
+    with_stacks,
+)
+from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.core.concurrency.request_context import JOB_HOLDER, current_work
+from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError, Unavailable
+from queue_engine.domain.facts import (
+    CheckReport,
+    CheckSuite,
+    Commit,
+    Comparison,
+    MergeMethod,
+    Permission,
+    PullRequest,
+    RequiredCheck,
+    Review,
+    ReviewOutcome,
+    Snapshot,
+    StackMember,
+    WorkflowRun,
+)
 from queue_engine.domain.model import Repository
+from queue_engine.domain.port import SnapshotRequest
 from queue_engine.known.pulls import statuses_matter
 from queue_engine.rules.checks import matches
+
+_MAX_PAGES = 10
+"""Pages of a hundred conversations that IMQ reads; beyond them GitHub may refuse the merge."""
+_METHODS_CACHED_FOR = timedelta(hours=2)
+_NO_STACKS_FOR = timedelta(hours=1)
+_STACK_NAMES = ("'stack'", "'PullRequestStack'")
+"""A field and a type that a schema without stacks, or with other ones, does not have."""
+_MERGEABLE = {"MERGEABLE": True, "CONFLICTING": False}
+
+
+class Snapshots(RepositoryApi):
+    """Reads pull requests. Part of `Gateway`."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._api_url = connection.api_url
+        self._clock = connection.clock
+        self._no_stacks_until: datetime | None = None
+        self._methods: LRUCache[int, tuple[datetime, tuple[MergeMethod, ...]]] = LRUCache(1000)
+        """The merge methods of each repository, and until when they are cached."""
+
+    async def pull_request(self, repository: Repository, number: int) -> PullRequest:
+        """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
+        template = "/repos/{owner}/{repo}/pulls/{pull_number}"
+        variables = {**owner_and_repo(repository), "pull_number": str(number)}
+        answer = await self._connection.get(repository, PullRequestAnswer, template, variables)
+        return conversions.pull_request(answer, self._remembered_methods(repository))
+
+    async def permission(self, repository: Repository, login: str) -> Permission:
+        """`GET /repos/{owner}/{repo}/collaborators/{username}/permission`, never from a cache."""
+        template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
+        variables = {**owner_and_repo(repository), "username": login}
+        try:
+            answer = await self._connection.get(repository, PermissionAnswer, template, variables, fresh=True)
+        except NotFound:
+            return Permission.NONE
+        return conversions.permission(answer)
+
+    async def login_of(self, repository: Repository, person_id: int) -> str | None:
+        """`GET /user/{account_id}`, in the reference as "Get a user using their ID" (github3.py #949)."""
+        variables = {"account_id": str(person_id)}
+        try:
+            answer = await self._connection.get(repository, UserAnswer, "/user/{account_id}", variables, fresh=True)
+        except NotFound:
+            return None
+        return answer.login
+
+    async def snapshot(
+        self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        """`POST /graphql`; REST for permissions of people who are no collaborators, such as bots and mere readers."""
+        found = await self._query(repository, number, login, head_sha)
+        return await self._complete(repository, found, login)
+
+    def _forget_methods(self, repository_id: int) -> None:
+        self._methods.pop(repository_id, None)
+
+    async def _query(
+        self, repository: Repository, number: int, login: str | None, head_sha: str | None
+    ) -> RepositoryPart:
+        variables = {
+            "owner": repository.owner,
+            "name": repository.name,
+            "number": number,
+            "login": login or "",
+            "person": bool(login),
+            "head": head_sha or "",
+            "compared": head_sha is not None,
+        }
+        return parse_answer(Answer, await self._query_with_stacks(repository, PULL_REQUEST, variables)).repository
+
+    async def _query_with_stacks(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
+        """Send the query, with stacks if GitHub's schema has them, which Enterprise Server may lack."""
+        now = self._clock.now()
+        try:
+            if self._no_stacks_until is None or now >= self._no_stacks_until:
+                try:
+                    return await self._graphql(repository, with_stacks(text), variables)
+                except Unsupported as error:
+                    if not any(name in str(error) for name in _STACK_NAMES):
+                        raise
+                    self._no_stacks_until = now + _NO_STACKS_FOR
+            return await self._graphql(repository, text, variables)
+        except Unsupported as error:
+            log.warning("graphql_not_offered", message=str(error))
+            raise Unavailable(f"this GitHub's GraphQL API does not answer IMQ's queries: {error}") from error
+
+    async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
+        call = client.query(self._api_url, text, variables)
+        try:
+            page = await self._connection.call(repository, call)
+        except NotFound as error:
+            raise Unsupported(error.message) from error
+        answer = parse_answer(QueryAnswer, page.data)
+        client.check(answer, [("repository",), ("repository", "pullRequest")])
+        return answer.data
+
+    async def _complete(self, repository: Repository, found: RepositoryPart, login: str | None) -> Snapshot:
+        pull = found.pull_request
+        methods = _methods(found)
+        self._methods[repository.id] = self._clock.now() + _METHODS_CACHED_FOR, methods
+        threads = pull.review_threads
+        compared = pull.base_ref.compare if pull.base_ref else None
+        return Snapshot(
+            pull=_pull_request(found, methods),
+            permission=await self._permission(repository, found, login) if login else None,
+            person_id=person_id(found, login),
+            comparison=_comparison(pull),
+            base_tip=compared.base_target.oid if compared else None,
+            behind=compared.behind_by if compared else None,
+            ahead=compared.ahead_by if compared and compared.head_target.oid == pull.head_ref_oid else None,
+            below=_below(found),
+            decision=_decision(pull.review_decision),
+            reviews=_reviews(pull),
+            code_owners=_code_owners(pull),
+            failing=_is_failing(_head(pull)),
+            open_conversations=await self._open_conversations(repository, pull.number, threads),
+        )
+
+    async def _permission(self, repository: Repository, found: RepositoryPart, login: str) -> Permission:
+        """Return a person's permission, by REST if the person is no collaborator."""
+        shown = _permission(found, login)
+        return await self.permission(repository, login) if shown is None else shown
+
+    async def _open_conversations(
+        self, repository: Repository, number: int, threads: Threads | None
+    ) -> tuple[str, ...] | None:
+        """Return the open conversations of the first page that has any; None if there are more pages than IMQ reads."""
+        for _ in range(_MAX_PAGES):
+            if threads is None:
+                break
+            found = tuple(each.id for each in threads.nodes or () if each is not None and not each.is_resolved)
+            if found or not threads.page_info.has_next_page:
+                return found
+            variables = {
+                "owner": repository.owner,
+                "name": repository.name,
+                "number": number,
+                "after": threads.page_info.end_cursor,
+            }
+            data = await self._graphql(repository, THREADS, variables)
+            threads = parse_answer(ThreadsAnswer, data).repository.pull_request.review_threads
+        return None
+
+    async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
+        """`GET /repos/{owner}/{repo}/pulls` with this head branch."""
+        template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&per_page=5"
+        call = Call("GET", template, {**owner_and_repo(repository), "head": f"{repository.owner}:{branch}"})
+        answers = parse_list(PullRequestAnswer, (await self._connection.call(repository, call, fresh=True)).data)
+        own = (each for each in answers if each.head.ref == branch and _is_of(each, repository))
+        return tuple(StackMember(each.number, each.base.ref) for each in own)
+
+    def _remembered_methods(self, repository: Repository) -> tuple[MergeMethod, ...] | None:
+        until, methods = self._methods.get(repository.id, (None, ()))
+        return methods if until is not None and self._clock.now() < until else None
+
+
+def _methods(found: RepositoryPart) -> tuple[MergeMethod, ...]:
+    allowed = {
+        MergeMethod.MERGE: found.merge_commit_allowed,
+        MergeMethod.SQUASH: found.squash_merge_allowed,
+        MergeMethod.REBASE: found.rebase_merge_allowed,
+    }
+    return tuple(method for method in MergeMethod if allowed[method])
+
+
+def _permission(found: RepositoryPart, login: str | None) -> Permission | None:
+    """Return the person's permission as a collaborator; None if it is unknown."""
+    for edge in found.collaborators:
+        if _is_named(edge.node.login, login):
+            role = edge.permission.lower()
+            return Permission(role) if role in set(Permission) else None
+    return None
+
+
+def person_id(found: RepositoryPart, login: str | None) -> int | None:
+    """Return the number of the account that has this login now; None if it is no collaborator."""
+    ids = (edge.node.database_id for edge in found.collaborators if _is_named(edge.node.login, login))
+    return next(ids, None)
+
+
+def _is_named(login: str, other: str | None) -> bool:
+    return other is not None and login.casefold() == other.casefold()
+
+
+def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> PullRequest:
+    pull = found.pull_request
+    merged = pull.state == "MERGED"
+    return PullRequest(
+        number=pull.number,
+        title=pull.title,
+        author=pull.author.rest_login if pull.author else conversions.GHOST,
+        assignees=tuple(one.rest_login for one in pull.assignees),
+        open=pull.state == "OPEN",
+        merged=merged,
+        draft=pull.is_draft,
+        head_sha=pull.head_ref_oid,
+        head_repository=pull.head_repository.name_with_owner if pull.head_repository else None,
+        head_in_organisation=_is_organisation(pull.head_repository),
+        base_branch=pull.base_ref_name,
+        rebaseable=_rebaseable(pull),
+        mergeable=_MERGEABLE.get(pull.mergeable),
+        labels=frozenset(one.name for one in pull.labels),
+        merge_sha=pull.merge_commit.oid if merged and pull.merge_commit else None,
+        maintainer_can_modify=pull.maintainer_can_modify,
+        methods=methods,
+        body=pull.body,
+        head_branch=pull.head_ref_name,
+        merge_state=pull.merge_state_status.lower(),
+        updated_at=pull.updated_at,
+        comments=pull.total_comments_count,
+        stack_base=None if pull.stack is None else pull.stack.base_ref_name,
+        auto_merge=pull.auto_merge_request is not None,
+        node_id=pull.id,
+        base_repository=found.name_with_owner,
+        default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
+    )
+
+
+def _rebaseable(pull: PullPart) -> bool | None:
+    """Whether GitHub can rebase the commits; None while it computes that, or where it does not say.
+
+    REST's `rebaseable` is null until computed; GraphQL has no null, so its `false` counts beside a known `mergeable`.
+    """
+    return pull.can_be_rebased if pull.mergeable in _MERGEABLE else None
+
+
+def _is_organisation(repository: RepositoryName | None) -> bool:
+    return repository is not None and repository.owner is not None and repository.owner.kind == "Organization"
+
+
+def _below(found: RepositoryPart) -> tuple[StackMember, ...]:
+    """Return the open pull requests of the repository itself whose head branch is the base branch."""
+    base = found.pull_request.base_ref
+    listed = () if base is None else base.associated_pull_requests
+    return tuple(StackMember(one.number, one.base_ref_name) for one in listed if one.is_in(found.name_with_owner))
+
+
+def _is_of(answer: PullRequestAnswer, repository: Repository) -> bool:
+    """Whether the head is a branch of this repository itself: GitHub ignores a filter that it cannot read."""
+    return answer.head.repo is not None and answer.head.repo.id == repository.id
+
+
+def _comparison(pull: PullPart) -> Comparison | None:
+    """Compare the head with the base's tip if the head contains it, which then is the merge base."""
+    compared = pull.base_ref.compare if pull.base_ref else None
+    head = _head(pull)
+    if compared is None or head is None or compared.behind_by > 0 or compared.head_target.oid != head.oid:
+        return None
+    tip = compared.base_target.oid
+    parents = tuple(parent.oid for parent in head.parents)
+    return Comparison(tip, tip, 0, Commit(head.oid, head.tree.oid, parents))
+
+
+def _head(pull: PullPart) -> CommitPart | None:
+    """Return the head's commit, if the list of commits is as new as the head."""
+    last = pull.commits[-1].commit if pull.commits else None
+    return last if last is not None and last.oid == pull.head_ref_oid else None
+
+
+def _is_failing(head: CommitPart | None) -> bool | None:
+    """Whether any check of the head has failed, required or not; None where GitHub does not say."""
+    checks = None if head is None else head.status_check_rollup
+    return None if checks is None else checks.state in {"FAILURE", "ERROR"}
+
+
+def _code_owners(pull: PullPart) -> tuple[str, ...]:
+    """Name the code owners whose review GitHub requests, as far as it shows them: people, and teams as `owner/slug`."""
+    reviewers = (each.requested_reviewer for each in pull.review_requests if each.as_code_owner)
+    return tuple(name for each in reviewers if each is not None and (name := each.login or each.combined_slug))
+
+
+def _decision(word: str | None) -> ReviewOutcome | None:
+    """Convert GitHub's decision; None for an unknown one, so that the reviews are counted."""
+    decision = (word or "").lower()
+    return ReviewOutcome(decision) if decision in set(ReviewOutcome) else None
+
+
+def _reviews(pull: PullPart) -> tuple[Review, ...] | None:
+    """Convert the reviews of people with write access, as GitHub counts them."""
+    opinions = pull.latest_opinionated_reviews
+    if opinions is None:
+        return None
+    return tuple(
+        Review(one.author.rest_login if one.author else None, conversions.review_state(one.state), by_writer=True)
+        for one in opinions
+    )
+
+
+MOST = 10
+"""The most pull requests in one query: each costs GitHub a comparison."""
+_MAX_BATCHES = 1_000
+_Item = tuple[Repository, SnapshotRequest]
+_SINGLY_FOR = timedelta(minutes=5)
+"""How long IMQ reads the pull requests of a repository one by one after GitHub failed with several of them."""
+
+
+class SnapshotBatches(Snapshots):
+    """Reads several pull requests at once. Part of `Gateway`."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._singly_until: dict[int, datetime] = {}
+        """Until when IMQ reads each pull request by itself, by the id of the repository."""
+        self._alone: set[int] = set()
+        """The repositories of which a job reads one pull request now."""
+        self._together: LRUCache[int, MicroBatch[_Item, Snapshot | Exception]] = LRUCache(_MAX_BATCHES)
+        """The reads that share requests, by the id of the repository."""
+
+    async def snapshot(
+        self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
+    ) -> Snapshot:
+        """Read one pull request. Reads by jobs share the next request if they come while one is under way.
+
+        So labels that are set at once cost few requests. A pass reads alone, since its merge waits for the answer.
+        """
+        if head_sha is None or not (current_work().holder or "").startswith(JOB_HOLDER):
+            return await super().snapshot(repository, number, login=login, head_sha=head_sha)
+        if repository.id not in self._alone:
+            self._alone.add(repository.id)
+            try:
+                return await super().snapshot(repository, number, login=login, head_sha=head_sha)
+            finally:
+                self._alone.discard(repository.id)
+        if (batch := self._together.get(repository.id)) is None:
+            batch = self._together[repository.id] = MicroBatch(self._read_together, most=MOST)
+        found = await batch((repository, SnapshotRequest(number, login or "", head_sha)))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _read_together(self, items: Sequence[_Item]) -> list[Snapshot | Exception]:
+        """Read each of these pull requests of one repository; of one asked for twice, the first by the shared query."""
+        first: dict[int, SnapshotRequest] = {}
+        for _, request in items:
+            first.setdefault(request.number, request)
+        shown: Mapping[int, Snapshot] = {}
+        if len(first) > 1:
+            try:
+                shown = await SnapshotBatches.snapshots(self, items[0][0], tuple(first.values()))
+            except Exception as error:
+                return [error] * len(items)
+        return [
+            shown[request.number]
+            if request.number in shown and first[request.number] == request
+            else await self._read_alone(repository, request)
+            for repository, request in items
+        ]
+
+    async def _read_alone(self, repository: Repository, request: SnapshotRequest) -> Snapshot | Exception:
+        try:
+            login = request.login or None
+            return await super().snapshot(repository, request.number, login=login, head_sha=request.head_sha)
+        except Exception as error:
+            return error
+
+    async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
+        """`POST /graphql` for ten pull requests each. Those that GitHub does not show are missing."""
+        found: dict[int, Snapshot] = {}
+        for start in range(0, len(requests), MOST):
+            asked = requests[start : start + MOST]
+            now = self._clock.now()
+            until = self._singly_until.get(repository.id)
+            if len(asked) < 2 or (until is not None and now < until):
+                break
+            try:
+                found |= await self._several(repository, asked)
+            except RateLimitError:
+                raise
+            except GitHubError as error:
+                if not isinstance(error, NotFound):
+                    self._singly_until = {each: end for each, end in self._singly_until.items() if end > now}
+                    self._singly_until[repository.id] = now + _SINGLY_FOR
+                log.info("snapshots_read_singly", repository=repository.full_name, message=str(error))
+                break
+        return found
+
+    async def _several(self, repository: Repository, asked: Sequence[SnapshotRequest]) -> dict[int, Snapshot]:
+        logins = list(dict.fromkeys(each.login for each in asked if each.login))
+        variables: dict[str, Any] = {"owner": repository.owner, "name": repository.name}
+        variables |= {f"number_{index}": each.number for index, each in enumerate(asked)}
+        variables |= {f"head_{index}": each.head_sha for index, each in enumerate(asked)}
+        variables |= {f"login_{index}": login for index, login in enumerate(logins)}
+        query = of_several(len(asked), len(logins))
+        shown: dict[str, Any] = (await self._query_with_stacks(repository, query, variables))["repository"]
+        permissions: dict[str, tuple[Permission | None, int | None]] = {"": (None, None)}
+        found: dict[int, Snapshot] = {}
+        for index, each in enumerate(asked):
+            if (pull := shown.get(f"pull_{index}")) is None:
+                continue
+            people = shown.get(f"collaborators_{logins.index(each.login)}") if each.login else None
+            part = parse_answer(RepositoryPart, shown | {"pullRequest": pull, "collaborators": people})
+            if each.login not in permissions:
+                shown_as = await self._permission(repository, part, each.login), person_id(part, each.login)
+                permissions[each.login] = shown_as
+            taken = await self._complete(repository, part, None)
+            permission, person = permissions[each.login]
+            found[each.number] = replace(taken, permission=permission, person_id=person)
+        return found
+
 
 _FOR_GROUP = re.compile(r"Canceling since a higher priority waiting request for '?(?P<group>.+?)'? exists")
 """GitHub's annotation on each job that it cancels for a newer run of a concurrency group (ncihtan/data-models #252,
@@ -45,8 +491,8 @@ class CheckReads(SnapshotBatches):
         if statuses_matter(required, known):
             template = "/repos/{owner}/{repo}/commits/{ref}/status?per_page=100"
             statuses = await self._connection.items(repository, StatusAnswer, template, where, key="statuses")
-        jobs_of = await self.workflow_runs(repository, sha) if facts.is_contested(runs) else ()
-        return facts.check_reports(runs, statuses, own_app_id=self._app_id, workflow_runs=jobs_of)
+        jobs_of = await self.workflow_runs(repository, sha) if conversions.is_contested(runs) else ()
+        return conversions.check_reports(runs, statuses, own_app_id=self._app_id, workflow_runs=jobs_of)
 
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
         """Read `GET /repos/{owner}/{repo}/actions/runs?head_sha=`; nothing if IMQ may not."""
@@ -57,7 +503,7 @@ class CheckReads(SnapshotBatches):
         except (Forbidden, NotFound) as error:
             log.info("workflow runs unreadable", repository=repository.full_name, error=error.message)
             return ()
-        return tuple(facts.workflow_run(run) for run in runs if run.head_sha == sha)
+        return tuple(conversions.workflow_run(run) for run in runs if run.head_sha == sha)
 
     async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:
         """Read the annotations of a job, and the concurrency group that one of them names."""
@@ -87,7 +533,7 @@ class CheckReads(SnapshotBatches):
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
         where = {**owner_and_repo(repository), "ref": sha}
         suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
-        return tuple(facts.check_suite(each, own_app_id=self._app_id) for each in suites)
+        return tuple(conversions.check_suite(each, own_app_id=self._app_id) for each in suites)
 
     async def reports_elsewhere(
         self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]

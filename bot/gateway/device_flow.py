@@ -25,7 +25,7 @@ from cachetools import LRUCache
 from pydantic import SecretStr, ValidationError
 
 from bot.gateway.http.client import Call, Client, Credential, parse_answer
-from bot.gateway.http.errors import refusal
+from bot.gateway.http.refusals import refusal
 from queue_engine.core.read_model import ReadModel
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import GitHubError, NotFound, Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
-from bot.gateway.rules.schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
+from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.schemas import ContentAnswer, RepositoryAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from cachetools import LRUCache
 
-from bot.gateway import facts
+from bot.gateway import conversions
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import ListedCommitAnswer
@@ -62,7 +62,7 @@ def compare_commits(
         base_tip=of_base[0].sha,
         merge_base=merge_base,
         behind=len(_reachable(of_base) - ancestors),
-        head=facts.listed_commit(of_head[0], own_login=own_login),
+        head=conversions.listed_commit(of_head[0], own_login=own_login),
     )
 
 

@@ -32,17 +32,16 @@ from typing import Any
 
 from yarl import URL
 
-from bot.gateway import facts
-from bot.gateway.app import App
+from bot.gateway import conversions
 from bot.gateway.candidates import CandidateApi
 from bot.gateway.comments_and_checks import CheckRunBatches
 from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.file_changes import FileChanges, compare_histories, differing_paths, may_lack_diff
-from bot.gateway.head_branches import HeadBranches, head_pushes
+from bot.gateway.github_app import App
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection, Page
 from bot.gateway.http.limits import Budget
-from bot.gateway.merges import MergeApi, disable_auto_merge
+from bot.gateway.merges import HeadBranches, MergeApi, disable_auto_merge, head_pushes
 from bot.gateway.people import People, Teams
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -122,7 +121,7 @@ class Gateway(CandidateApi, MergeApi):
             return await compare_histories(self._connection, repository, base_branch, head_sha, own_login=own_login)
         # When nothing is ahead, no commit is listed, and the head is the merge base.
         last = answer.commits[-1] if answer.commits else answer.merge_base_commit
-        listed = facts.listed_commit(last, own_login=own_login)
+        listed = conversions.listed_commit(last, own_login=own_login)
         head = listed if last.sha == head_sha else await self.commit(repository, head_sha)
         return Comparison(
             base_tip=answer.base_commit.sha,
@@ -148,7 +147,7 @@ class Gateway(CandidateApi, MergeApi):
         template = "/repos/{owner}/{repo}/git/commits/{commit_sha}"
         variables = {**owner_and_repo(repository), "commit_sha": sha}
         answer = await self._connection.get(repository, CommitAnswer, template, variables)
-        return facts.commit(answer)
+        return conversions.commit(answer)
 
     async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """Classic protection and rulesets together, remembered for two hours."""
@@ -223,7 +222,7 @@ class Gateway(CandidateApi, MergeApi):
         page = await self._connection.call(
             repository.installation_id, Call("GET", template, owner_and_repo(repository))
         )
-        return tuple(facts.pull_request(answer) for answer in parse_list(PullRequestAnswer, page.data))
+        return tuple(conversions.pull_request(answer) for answer in parse_list(PullRequestAnswer, page.data))
 
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
@@ -271,7 +270,7 @@ class Gateway(CandidateApi, MergeApi):
             {"per_page": "100"} | ({} if cursor is None else {"cursor": cursor}),
         )
         page = await self._connection.call(None, call)
-        return tuple(map(facts.delivery, parse_list(DeliveryAnswer, page.data))), _cursor(page.links.get("next"))
+        return tuple(map(conversions.delivery, parse_list(DeliveryAnswer, page.data))), _cursor(page.links.get("next"))
 
     async def redeliver(self, number: int) -> None:
         """`POST /app/hook/deliveries/{delivery_id}/attempts`."""

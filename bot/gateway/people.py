@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bot.gateway import facts
+from bot.gateway import conversions
 from bot.gateway.http.client import Call, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.scopes import Purpose, Scope
@@ -27,7 +27,7 @@ from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import Actor, Permission, Snapshot
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import GitHubPorts, SnapshotRequest
-from queue_engine.known.forwarding import Forwarding
+from queue_engine.known.own_writes import Forwarding
 from queue_engine.store import Store
 from queue_engine.store.known import changed_teams
 from queue_engine.store.repositories import ConfigFile
@@ -65,7 +65,7 @@ class People:
         except NotFound:
             return None, Permission.NONE
         user = answer.user
-        return None if user is None else Actor(user.id, user.login), facts.permission(answer)
+        return None if user is None else Actor(user.id, user.login), conversions.permission(answer)
 
     async def by_login(self, installation_id: int, login: str) -> Actor | None:
         """Read `GET /users/{username}`; None if no account has this login."""

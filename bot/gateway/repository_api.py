@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
-from bot.gateway import facts
+from bot.gateway import conversions
 from bot.gateway.comments_and_checks import CommentApi
 from bot.gateway.http import client
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
+from bot.gateway.http.installation_tokens import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
-from bot.gateway.http.tokens import is_inaccessible
-from bot.gateway.rules.schemas import BranchAnswer
+from bot.gateway.rules.rule_schemas import BranchAnswer
 from bot.gateway.schemas import ConfigPart, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
 from queue_engine.domain.facts import Branch, Review
@@ -125,7 +125,7 @@ class RepositoryApi(CommentApi):
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews?per_page=100"
         variables = {**owner_and_repo(repository), "pull_number": str(number)}
         answers = await self._connection.items(repository, ReviewAnswer, template, variables)
-        return tuple(map(facts.review, answers))
+        return tuple(map(conversions.review, answers))
 
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
@@ -175,7 +175,7 @@ class RepositoryApi(CommentApi):
             answer = await self._connection.get(repository, BranchAnswer, template, variables, fresh=True)
         except NotFound:
             return None
-        return facts.branch_tip(answer)
+        return conversions.branch_tip(answer)
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
         """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`; GitHub answers 422 for one that is gone."""

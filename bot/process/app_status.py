@@ -8,7 +8,7 @@ import structlog
 from pydantic import SecretStr
 
 from bot.doctor.webhook_probe import address_fault
-from bot.gateway.app import App
+from bot.gateway.github_app import App
 from bot.gateway.schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from bot.settings.environment import Settings
 from queue_engine.core.timing.clock import Clock

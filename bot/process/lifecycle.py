@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from aiohttp.web import Application, AppRunner
 
-from bot.http.site import AcceptErrors
+from bot.http.server import AcceptErrors
 from bot.process import sqlite_file
 from bot.process.sqlite_file import NotListening, exclusive
 from bot.process.wiring import Bot
@@ -23,7 +23,7 @@ from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import HERE
 from bot.web.application import serve
 from bot.web.live.request_watch import TOPIC as REQUESTS
-from bot.webhooks.missed_deliveries import TOPIC as MISSED
+from bot.webhooks.receiver import TOPIC as MISSED
 from bot.webhooks.relay import relayed
 from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.core.database.listener import DatabaseListener

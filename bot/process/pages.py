@@ -7,28 +7,26 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientSession, web
 
-from bot.api.access import Access
-from bot.gateway.app import App
+from bot.api.permissions import Access
+from bot.gateway.github_app import App
 from bot.gateway.http.client import Client
 from bot.http.client_address import ClientAddresses
 from bot.http.connections import file_limit, limits_for
-from bot.settings.derived_keys import derive_key
 from bot.settings.environment import Settings
+from bot.settings.private_key import derive_secret
 from bot.settings.safe_values import website
 from bot.web.live.feed import Feed
 from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.web.live.request_watch import RequestIds, RequestWatch
 from bot.web.live.streams import STREAMS_SHARE, EventStreams, StreamLimits
 from bot.web.login.attempts import Attempts, CodeLimits
-from bot.web.login.cookies import Cookies, Flash, Signer
 from bot.web.login.identity import AppLogin, Identity
-from bot.web.login.sessions import Logins
+from bot.web.login.session_cookies import Cookies, Flash, Logins, Signer
+from bot.web.pages.account import LoginPages, LoginParts
 from bot.web.pages.controls import Controls
-from bot.web.pages.login import LoginPages, LoginParts
-from bot.web.pages.pull_request import PullRequestPage
+from bot.web.pages.pull_request import PullRequestPage, ShadowPage
 from bot.web.pages.queue import OverviewPage, QueuePage
-from bot.web.pages.requests import EventPages, RequestPages
-from bot.web.pages.shadow import ShadowPage
+from bot.web.pages.request_pages import EventPages, RequestPages
 from bot.web.pages.site import Pages, Site, add_pages
 from bot.web.pages.statistics import StatisticsPages
 from queue_engine.effects.context import Engine
@@ -66,7 +64,7 @@ def _signer(settings: Settings) -> Signer | None:
     if settings.secret_key is None:
         return None
     given = (settings.secret_key, settings.former_secret_key)
-    return Signer([derive_key(key.get_secret_value(), _PURPOSE) for key in given if key is not None])
+    return Signer([derive_secret(key.get_secret_value(), _PURPOSE) for key in given if key is not None])
 
 
 def _identity(settings: Settings, engine: Engine, session: ClientSession, github: App) -> Identity | None:

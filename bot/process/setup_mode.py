@@ -11,14 +11,14 @@ import structlog
 from aiohttp import web
 
 from bot.gateway.http.client import Client
-from bot.http.site import LimitedSite
+from bot.http.server import LimitedSite
 from bot.process import lifecycle, sqlite_file
 from bot.process.sqlite_file import StartRefused, exclusive
-from bot.registration.credentials import Credentials
-from bot.registration.site import InstalledPage, Offer, RegistrationSite, addresses_of
+from bot.registration.manifest import Credentials
+from bot.registration.manifest_flow import InstalledPage, Offer, RegistrationSite, addresses_of
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
-from bot.settings.derived_keys import derive_key
 from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_settings
+from bot.settings.private_key import derive_secret
 from bot.web.application import new_application
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
@@ -92,7 +92,7 @@ class SetupMode:
                 client=Client(session, api_url=self._settings.github_api_url, clock=clock),
                 clock=clock,
                 one_time=one_time,
-                key=derive_key(self._key.get_secret_value(), "imq setup cookies"),
+                key=derive_secret(self._key.get_secret_value(), "imq setup cookies"),
                 save=self._save,
                 announce=announce,
             )

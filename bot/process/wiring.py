@@ -11,39 +11,38 @@ import aiohttp
 import structlog
 from aiohttp import web
 
-from bot.api.access import Access
 from bot.api.app import PREFIX, ApiParts, create_api, described_routes, description, open_routes
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
+from bot.api.device_login import LoginIds, LoginLimits, LoginRoutes, Logins
 from bot.api.finding import Report
-from bot.api.login import LoginIds, LoginLimits, LoginRoutes, Logins
+from bot.api.permissions import Access
 from bot.api.waits import ChangeWaits
-from bot.gateway.app import App
 from bot.gateway.device_flow import DeviceFlow
 from bot.gateway.gateway import Gateway
+from bot.gateway.github_app import App
 from bot.gateway.http.connection import Connection
+from bot.gateway.http.installation_tokens import StoredTokens
 from bot.gateway.http.pacing import SharedPace
-from bot.gateway.http.tokens import StoredTokens
 from bot.gateway.people import KnownTeams, TokenPermissions
-from bot.gateway.policies import Policies
+from bot.gateway.policy_cache import Policies
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
+from bot.metrics.gauges import ProcessReporter, RequestCounts
 from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
-from bot.process.report import ProcessReporter, RequestCounts
-from bot.registration.site import InstalledPage
+from bot.registration.manifest_flow import InstalledPage
 from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import website
-from bot.sinks.client import SinkClient
+from bot.sinks.post import SinkClient
 from bot.web.application import QueueStatusHandler, Readiness, RequirementError, create_app
-from bot.webhooks.missed_deliveries import MissedDeliveries
 from bot.webhooks.normalize import may_matter
-from bot.webhooks.receiver import Receiver
+from bot.webhooks.receiver import MissedDeliveries, Receiver
 from notifications.event_bus import BusProgress, CheckRunProgress, Event, EventBus
 from notifications.outbox_dispatcher import OutboxDispatcher
+from notifications.sinks.message_text import Site
 from notifications.sinks.sender import SinkSender
 from notifications.sinks.sink import SinkJobs
-from notifications.sinks.text import Site
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.instants import InstantKind, clamp_instants, clock_offset
 from queue_engine.core.database.listener import DatabaseListener
@@ -291,8 +290,8 @@ class Bot:
     async def _examine(self, repository: str | None) -> Report:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
         # Imported when used: few processes ever examine an installation.
-        from bot.doctor.doctor import Doctor
-        from bot.doctor.facts import read_host
+        from bot.doctor.doctor_facts import read_host
+        from bot.doctor.examination import Doctor
         from bot.doctor.webhook_probe import WebhookProbe
 
         doctor = Doctor(

@@ -9,8 +9,8 @@ from typing import Protocol
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from pydantic import SecretStr
 
-from bot.registration.credentials import Credentials, deserialize, serialize
-from bot.settings.derived_keys import derive_key
+from bot.registration.manifest import Credentials, deserialize, serialize
+from bot.settings.private_key import derive_secret
 from queue_engine.store import Store
 from queue_engine.store.github_tokens import GitHubSecret
 
@@ -144,7 +144,7 @@ class StoredCredentials:
 
 
 def _cipher(secret_key: SecretStr) -> Fernet:
-    return Fernet(base64.urlsafe_b64encode(derive_key(secret_key.get_secret_value(), _CREDENTIALS)))
+    return Fernet(base64.urlsafe_b64encode(derive_secret(secret_key.get_secret_value(), _CREDENTIALS)))
 
 
 def _decrypts(cipher: Fernet, sealed: str) -> bool:
@@ -160,7 +160,7 @@ class StoredSecrets:
 
     def __init__(self, store: Store, secret_key: SecretStr) -> None:
         self._store = store
-        self._key = derive_key(secret_key.get_secret_value(), _CODE)
+        self._key = derive_secret(secret_key.get_secret_value(), _CODE)
 
     async def code(self) -> str:
         """Return the code."""

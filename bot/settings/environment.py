@@ -32,7 +32,7 @@ from bot.settings.safe_values import (
     seconds,
     strong_secret,
 )
-from bot.settings.sinks import Sinks
+from bot.settings.sink_settings import Sinks
 from queue_engine.config.model import CheckRules, Policy
 from queue_engine.core.database.database import database_url
 from queue_engine.domain.policy import SharedConfig

@@ -63,3 +63,8 @@ def _file_content(text: str) -> str:
         # The value is not repeated: it may be a damaged key.
         raise ValueError("is neither a PEM, nor its base64, nor the path of a readable file") from None
     return content
+
+
+def derive_secret(secret: str, purpose: str) -> bytes:
+    """Return 32 bytes for one purpose."""
+    return HKDF(SHA256(), length=32, salt=None, info=purpose.encode()).derive(secret.encode())

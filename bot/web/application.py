@@ -16,12 +16,12 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from bot.api.access import Access
+from bot.api.api_errors import errors_as_json
 from bot.api.auth import identify
-from bot.api.errors import errors_as_json
+from bot.api.permissions import Access
 from bot.http.connections import Limits, file_limit, limits_for
 from bot.http.protocol import hide_server
-from bot.http.site import LimitedSite
+from bot.http.server import LimitedSite
 from bot.webhooks.receiver import MAX_BODY, Receiver
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.database.outage import fault_of

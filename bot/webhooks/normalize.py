@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from bot.gateway.facts import PASSING_CONCLUSIONS
+from bot.gateway.conversions import PASSING_CONCLUSIONS
 from bot.webhooks.payloads import (
     CheckRunEvent,
     CheckSuiteEvent,
@@ -20,7 +20,7 @@ from bot.webhooks.payloads import (
     StatusEvent,
     WorkflowRunEvent,
 )
-from queue_engine.commands.parse import commands_in
+from queue_engine.commands.commands import commands_in
 from queue_engine.domain import webhooks
 from queue_engine.domain.known_facts import (
     DEFAULT_BRANCH,

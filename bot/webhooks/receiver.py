@@ -5,7 +5,7 @@ import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,6 +17,7 @@ from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.http.form import MAX_TIME, Refused, read_body
 from bot.logs.configure import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
+from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.progress import Meter, NullMeter
@@ -181,3 +182,52 @@ def _subject(webhook: WebhookEvent, payload: dict[str, Any]) -> dict[str, Any]:
 
 def _accepted(result: str, **more: str) -> web.Response:
     return web.json_response({"result": result, **more}, status=202)
+
+
+TOPIC = "missed deliveries"
+"""The topic that wakes the loop of missed deliveries."""
+
+
+class MissedDeliveries:
+    """Remembers that deliveries may have been missed, until a job that looks for them is stored."""
+
+    def __init__(
+        self,
+        receive: Callable[[WebhookEvent], Awaitable[bool]],
+        schedule: Callable[[], Awaitable[None]],
+        wakeup: Wakeup,
+    ) -> None:
+        """`receive` stores a delivery; `schedule` stores the job, once the database is up again."""
+        self._receive = receive
+        self._schedule = schedule
+        self._wakeup = wakeup
+        self._missed = False
+
+    async def receive(self, webhook_event: WebhookEvent) -> bool:
+        """Store a delivery; remember it as missed if that fails. Raises errors of `receive`."""
+        try:
+            return await self._receive(webhook_event)
+        except Exception:
+            self.note()
+            raise
+
+    def note(self) -> None:
+        """Remember that deliveries may have been missed."""
+        self._missed = True
+        self._wakeup.notify(TOPIC)
+
+    async def run_due(self) -> bool:
+        """Store the job if deliveries may have been missed; return whether. Raises errors of the database."""
+        if not self._missed:
+            return False
+        self._missed = False
+        try:
+            await self._schedule()
+        except Exception:
+            self._missed = True
+            raise
+        return True
+
+    async def next_due(self) -> datetime | None:
+        """Return None: nothing becomes due by time."""
+        return None

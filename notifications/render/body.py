@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from notifications import texts
-from notifications.render import history, trains
+from notifications.render import timeline_text, train_text
 from notifications.render.escape import (
     GHOST,
     MESSAGE_LIMIT,
@@ -23,8 +23,8 @@ from notifications.render.escape import (
     pull_requests,
 )
 from notifications.render.status import Names, caused_sentence, failing_list, with_facts
-from notifications.texts import not_ready, waiting
-from notifications.texts.reasons import ReasonText
+from notifications.texts import reason_texts, waiting
+from notifications.texts.reason_texts import ReasonText
 from queue_engine.config.merge_commit import filled
 from queue_engine.domain.departure import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
@@ -58,7 +58,7 @@ def headline(notice: Notice) -> str:
 
 def kind_text(notice: Notice) -> texts.KindText:
     """Return the headline and title of a notice's kind."""
-    return texts.MISMATCH if is_mismatch(notice) else trains.kind_text(notice) or texts.KINDS[notice.kind]
+    return texts.MISMATCH if is_mismatch(notice) else train_text.kind_text(notice) or texts.KINDS[notice.kind]
 
 
 def is_mismatch(notice: Notice) -> bool:
@@ -66,26 +66,26 @@ def is_mismatch(notice: Notice) -> bool:
     return notice.kind is NoticeKind.LANDED and notice.reason is Reason.TREE_MISMATCH
 
 
-def paragraphs(notice: Notice, *, mentions: bool, events: history.Events = ()) -> list[str]:
+def paragraphs(notice: Notice, *, mentions: bool, events: timeline_text.Events = ()) -> list[str]:
     """Render the paragraphs after the opening. `mentions` allows mentions, if the reason asks people to act."""
     found = [
         *_retrying(notice),
         *_waiting(notice),
         *_likely(notice),
         *_reason(notice),
-        *trains.member_paragraph(notice),
+        *train_text.member_paragraph(notice),
         *_next_step(notice, mentions),
         *_other_blockers(notice),
         *failing_list(notice.failing),
         *_checks(notice),
         *_flaky(notice, events),
         *_landing(notice, events),
-        *trains.landing_paragraph(notice),
+        *train_text.landing_paragraph(notice),
         *not_followed(notice.not_followed),
     ]
     if notice.kind in WAITING:
         in_queue = notice.kind is not NoticeKind.NOT_READY
-        found.append(fill(waiting.HOW_TO_DEQUEUE if in_queue else not_ready.HOW_TO_END, notice))
+        found.append(fill(waiting.HOW_TO_DEQUEUE if in_queue else reason_texts.HOW_TO_END, notice))
     return found
 
 
@@ -134,7 +134,7 @@ def _waiting(notice: Notice) -> Iterable[str]:
         case NoticeKind.READY:
             yield waiting.WAITS_FOR_MERGE
         case NoticeKind.NOT_READY:
-            yield not_ready.JOINS_BY_ITSELF
+            yield reason_texts.JOINS_BY_ITSELF
 
 
 def _queued(notice: Notice, position: int) -> str:
@@ -197,13 +197,13 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
             line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(text.next_step, notice)}"
         lines.append(line)
     if lines:
-        heading = not_ready.LACKS_ALSO if notice.kind is NoticeKind.NOT_READY else waiting.OTHER_BLOCKERS
+        heading = reason_texts.LACKS_ALSO if notice.kind is NoticeKind.NOT_READY else waiting.OTHER_BLOCKERS
         yield "\n".join([fill(heading, notice), "", *lines])
 
 
 def _text_of(notice: Notice, reason: Reason) -> ReasonText:
     """Return the text of a reason; while the pull request waits for what it lacks, no one has to queue it again."""
-    awaited = not_ready.NOT_READY.get(reason) if notice.kind is NoticeKind.NOT_READY else None
+    awaited = reason_texts.NOT_READY.get(reason) if notice.kind is NoticeKind.NOT_READY else None
     if awaited is None and reason is notice.reason is Reason.CHECKS_FAILED and GREEN_BEFORE in (notice.detail or ""):
         return texts.CHECK_GREEN_BEFORE
     return awaited or texts.REASONS[reason]
@@ -240,15 +240,15 @@ def _state_text(conclusion: str) -> str:
     return conclusion.replace("_", " ") if re.fullmatch(r"[a-z_]{1,30}", conclusion) else code(conclusion, 30)
 
 
-def _flaky(notice: Notice, events: history.Events) -> Iterable[str]:
+def _flaky(notice: Notice, events: timeline_text.Events) -> Iterable[str]:
     """Render the checks that are rerun or turned out flaky."""
-    if notice.kind is NoticeKind.CHECKING and (rerun := history.rerun_checks(events)):
+    if notice.kind is NoticeKind.CHECKING and (rerun := timeline_text.rerun_checks(events)):
         yield (waiting.RERUN if len(rerun) == 1 else waiting.RERUN_MANY).format(checks=names(rerun))
-    if notice.kind is NoticeKind.LANDED and (passed := history.flaky(events)):
+    if notice.kind is NoticeKind.LANDED and (passed := timeline_text.flaky(events)):
         yield (waiting.WAS_FLAKY if len(passed) == 1 else waiting.WERE_FLAKY).format(checks=names(passed))
 
 
-def _landing(notice: Notice, events: history.Events) -> Iterable[str]:
+def _landing(notice: Notice, events: timeline_text.Events) -> Iterable[str]:
     if notice.kind is not NoticeKind.LANDED:
         return
     if notice.text is not None and notice.landed_sha is not None:
@@ -257,7 +257,7 @@ def _landing(notice: Notice, events: history.Events) -> Iterable[str]:
         yield waiting.KEPT_RESULT.format(base=code(notice.base_branch), paths=_paths(notice))
     if notice.enqueued_at is None:
         return
-    total, checks = duration(notice.at - notice.enqueued_at), history.time_in_ci(events)
+    total, checks = duration(notice.at - notice.enqueued_at), timeline_text.time_in_ci(events)
     if notice.started_at is None:
         yield waiting.TIME_IN_QUEUE.format(total=total)
     elif checks is None:

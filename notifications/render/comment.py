@@ -9,9 +9,9 @@ from typing import Any
 
 from notifications.render.body import is_mismatch, kind_text, opening, paragraphs, position_text
 from notifications.render.escape import one_line
-from notifications.render.history import Events, details_block, history_lines, moved_since
 from notifications.render.replies import render_replies
-from notifications.render.trains import state_sentence
+from notifications.render.timeline_text import Events, details_block, history_lines, moved_since
+from notifications.render.train_text import state_sentence
 from notifications.texts.history import SUMMARY
 from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.domain.model import Repository

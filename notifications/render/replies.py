@@ -8,8 +8,8 @@ from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
 from notifications.render.status import Names, blocker_sentence, failing_sentence, status_lines, with_facts
 from notifications.texts import REASONS
-from notifications.texts.not_ready import NOT_READY
-from queue_engine.commands.table import CATALOGUE
+from notifications.texts.reason_texts import NOT_READY
+from queue_engine.commands.commands import CATALOGUE
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.facts import FailingCheck

@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 
 from notifications import texts
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
-from notifications.render.trains import train_text
-from notifications.texts import not_ready, waiting, why
-from notifications.texts.not_ready import NOT_READY
-from notifications.texts.reasons import ReasonText
+from notifications.render.train_text import train_text
+from notifications.texts import reason_texts, waiting, why
+from notifications.texts.reason_texts import NOT_READY, ReasonText
 from notifications.texts.waiting import WAITS
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
@@ -31,13 +30,13 @@ _SHOWN = 10
 def failing_list(failing: Iterable[FailingCheck]) -> Iterable[str]:
     """Render the checks as a list with their links, if there are any."""
     if lines := [f"- {each}" for each in _each(failing)]:
-        yield "\n".join([not_ready.FAILING, "", *lines])
+        yield "\n".join([reason_texts.FAILING, "", *lines])
 
 
 def failing_sentence(failing: Iterable[FailingCheck]) -> str:
     """Render the checks as a sentence with their links; empty without any."""
     found = ", ".join(_each(failing))
-    return f" {not_ready.FAILING} {found}." if found else ""
+    return f" {reason_texts.FAILING} {found}." if found else ""
 
 
 def _each(failing: Iterable[FailingCheck]) -> list[str]:
@@ -53,7 +52,7 @@ def _one(failing: FailingCheck) -> str:
     shown = link(failing.check, failing.url)
     if failing.jobs in {(), (failing.check,)}:
         return shown
-    return f"{shown} {not_ready.FAILED_JOBS.format(jobs=names(failing.jobs))}"
+    return f"{shown} {reason_texts.FAILED_JOBS.format(jobs=names(failing.jobs))}"
 
 
 UNKNOWN_BASE = "its base branch"

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import structlog
 
 from notifications.sinks.answers import Answer, ReceiverError, Verdict, asked_wait, described, judge
+from notifications.sinks.message_text import Site, link, next_step, queue_link, sentence
 from notifications.sinks.sink import SINK_JOBS, Message, Sink, SinkKind, headers
 from notifications.sinks.slack import slack_payload
-from notifications.sinks.text import Site, link, next_step, queue_link, sentence
 from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.timing import backoff

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from notifications.render.escape import one_line
+from notifications.sinks.message_text import Site, headline, link, next_step, queue_link, sentence
 from notifications.sinks.sink import FailingCheck, Message
-from notifications.sinks.text import Site, headline, link, next_step, queue_link, sentence
 
 _TITLE = 200
 _NAME = 100

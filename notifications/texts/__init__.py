@@ -7,8 +7,7 @@ change that fixes a red base.
 Lives here: texts. May not live here: code that chooses among them or fills them in.
 """
 
-from notifications.texts.history import HISTORY
-from notifications.texts.kinds import (
+from notifications.texts.headlines import (
     ASK,
     ASK_SOMEBODY,
     KINDS,
@@ -21,7 +20,8 @@ from notifications.texts.kinds import (
     SUPERSEDED_TITLE,
     KindText,
 )
-from notifications.texts.reasons import AFTER_UPDATE, BOT, CAUSED, CHECK_GREEN_BEFORE, REASONS, WHO
+from notifications.texts.history import HISTORY
+from notifications.texts.reason_texts import AFTER_UPDATE, BOT, CAUSED, CHECK_GREEN_BEFORE, REASONS, WHO
 
 __all__ = [
     "AFTER_UPDATE",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from notifications.texts.reasons import ReasonText
+from notifications.texts.reason_texts import ReasonText
 from queue_engine.domain.reasons import WaitReason
 
 POSITION_WHEN_QUEUED = " at position {position}"

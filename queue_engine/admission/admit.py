@@ -7,11 +7,11 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.entries import record_consent, store_entry
 from queue_engine.admission.head_consent import await_webhook, is_labeled_head
+from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.rejection import RejectionHistory, announce_ignored, refuse, rejection_history
 from queue_engine.admission.required_facts import requirements_of
-from queue_engine.admission.stacks import placed
+from queue_engine.admission.stack_place import placed
 from queue_engine.admission.throttle import count_label, count_label_gone
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
@@ -24,7 +24,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import LabelStates, label_states
-from queue_engine.rules.consent import withdrawn_since_label
+from queue_engine.rules.consent import behind_others, head_branch_of, withdrawn_since_label
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import (
     UNKNOWN_HEAD,
@@ -37,7 +37,6 @@ from queue_engine.rules.eligibility import (
     RequiredFacts,
     check_eligibility,
 )
-from queue_engine.rules.new_heads import behind_others, head_branch_of
 from queue_engine.rules.priority import trusted_of
 from queue_engine.store.entries import Entries
 from queue_engine.store.known import stale_comments

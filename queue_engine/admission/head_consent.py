@@ -30,7 +30,7 @@ from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequ
 from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.rules.new_heads import is_own_update
+from queue_engine.rules.consent import is_own_update
 from queue_engine.store import Transaction
 
 LOST_LABEL_JOB = "unseen_label"

@@ -19,10 +19,9 @@ from queue_engine.rules.checks import (
     report_on_base,
 )
 from queue_engine.rules.eligibility import Answer, RequiredFacts, unmet_by_rules, unmet_requirement, waits
-from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import judge_readiness
-from queue_engine.rules.reviews import missing_approval, reviews_of
+from queue_engine.rules.reviews import merge_method, missing_approval, needs_signed_commits, reviews_of
 
 
 async def requirements_of(

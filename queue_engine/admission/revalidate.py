@@ -12,11 +12,11 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.admit import behind_shared_head
+from queue_engine.admission.bound_heads import bind_waiting_push, follow_shared_update, requeue_new_head
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
-from queue_engine.admission.entries import record_consent, store_entry
-from queue_engine.admission.new_heads import bind_waiting_push, follow_shared_update, requeue_new_head
+from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.required_facts import readiness_of
-from queue_engine.admission.stacks import followed
+from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import StaleRecord
@@ -30,9 +30,8 @@ from queue_engine.effects.labels import LabelStates, effective_labels, wanted_la
 from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later, explained
 from queue_engine.effects.renames import followed_login
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
-from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.consent import NewHead, consent_lost, may_push
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
-from queue_engine.rules.new_heads import NewHead, may_push
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head

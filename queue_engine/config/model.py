@@ -235,7 +235,10 @@ class CheckRules:
         "How long a required check may take at most. `auto`: three times its usual time, a day at most.",
     )
     fallback_timeout: timedelta = key(
-        timedelta(hours=2), kinds.TIMEOUT, _SHORTER, "The same for a check that IMQ has not measured on this branch."
+        timedelta(hours=2),
+        kinds.TIMEOUT,
+        _SHORTER,
+        "The same for a check that IMQ has not measured on this branch.",
     )
     reruns: int = key(
         1,
@@ -277,7 +280,10 @@ class WaitLimits:
     """How long other waits may last."""
 
     update: timedelta = key(
-        timedelta(minutes=10), kinds.TIMEOUT, _SHORTER, "GitHub's update of a branch, and of whether it can be merged."
+        timedelta(minutes=10),
+        kinds.TIMEOUT,
+        _SHORTER,
+        "GitHub's update of a branch, and of whether it can be merged.",
     )
     hold: timedelta = key(
         timedelta(days=7), kinds.TIMEOUT, _SHORTER, "Waiting for room in a full queue, or for a red base to pass."
@@ -289,7 +295,10 @@ class WaitLimits:
         "Waiting outside the queue until the pull request is ready (`when_not_ready: wait`).",
     )
     run: timedelta = key(
-        timedelta(hours=12), kinds.TIMEOUT, _SHORTER, "Starting over because other pushes keep moving the base branch."
+        timedelta(hours=12),
+        kinds.TIMEOUT,
+        _SHORTER,
+        "Starting over because other pushes keep moving the base branch.",
     )
 
 

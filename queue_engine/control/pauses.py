@@ -11,8 +11,8 @@ from queue_engine.domain.blocker import BlockerNotices
 from queue_engine.domain.model import PAUSES, Pause, Queue, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
-from queue_engine.queries.requests import RequestStatus
-from queue_engine.store.requests import RequestKind, RequestRecord
+from queue_engine.queries.request_status import RequestStatus
+from queue_engine.store.request_records import RequestKind, RequestRecord
 
 _OF_BASE = frozenset({Reason.BASE_RED, Reason.TIP_UNTESTED})
 

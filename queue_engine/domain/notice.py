@@ -61,7 +61,7 @@ class ReplyKind(StrEnum):
     STATUS = "status"
     """The queue: the dispatcher loads and renders it."""
     HELP = "help"
-    """The commands of `queue_engine.commands.table`."""
+    """The commands of `queue_engine.commands.commands`."""
     NOT_ALLOWED = "not_allowed"
     """The sender lacks permission: `needs` and `has` (values of `Permission`), and perhaps `detail` (which teams IMQ
     cannot read)."""

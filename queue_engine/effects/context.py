@@ -26,7 +26,7 @@ from queue_engine.domain.model import WHOLE_QUEUE, Entry, EntryStatus, Queue, Ti
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RUN_STARTED
-from queue_engine.rules.departures import departure_of, share_of, train_runs
+from queue_engine.rules.departure_facts import departure_of, share_of, train_runs
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 

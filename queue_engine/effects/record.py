@@ -24,7 +24,7 @@ from queue_engine.effects.notices import announce_dequeued, has_check_run, want_
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_progress import check_data
-from queue_engine.rules.departures import cause_of, dismissal_of, may_merge_yet
+from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.transitions import check_transition, preempted

@@ -45,7 +45,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import is_landed_on
 from queue_engine.effects.notices import announce
 from queue_engine.effects.stale_runs import MOST_RUNS
-from queue_engine.rules.new_heads import made_by
+from queue_engine.rules.consent import made_by
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 

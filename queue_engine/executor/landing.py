@@ -28,7 +28,7 @@ from queue_engine.known.pulls import pushes
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.check_progress import figures_of
 from queue_engine.rules.checks import need_no_test
-from queue_engine.rules.departures import is_requested_merge
+from queue_engine.rules.departure_facts import is_requested_merge
 from queue_engine.rules.transitions import check_transition
 
 _log = structlog.get_logger("imq.landing")

@@ -17,7 +17,7 @@ from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
 from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact, RunContext
 from queue_engine.planner.base_change import tips_to_compare
 from queue_engine.rules.checks import BaseChange, absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
-from queue_engine.rules.new_heads import needs_signature
+from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 from queue_engine.workflows.step_proof import local_actions
 

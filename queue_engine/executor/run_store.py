@@ -45,8 +45,8 @@ from queue_engine.planner.trains.built import former_candidates, with_ended
 from queue_engine.planner.trains.memory import Memory, SequentialMode, cancelled, from_json, to_json
 from queue_engine.rules.check_progress import check_data, check_limits_by, progress, rerun_seconds, with_reports
 from queue_engine.rules.checks import failing_checks, rerun_names
+from queue_engine.rules.consent import named, updated_for
 from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.new_heads import named, updated_for
 from queue_engine.rules.transitions import check_transition, enter, preempted
 from queue_engine.store import Transaction
 from queue_engine.store.trains import TrainMemory

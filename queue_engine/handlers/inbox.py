@@ -49,17 +49,17 @@ from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
-from queue_engine.handlers.branches import Branches
-from queue_engine.handlers.checks import CheckReports, rerun_requested, reviewed
+from queue_engine.handlers.branch_events import Branches
+from queue_engine.handlers.check_events import CheckReports, rerun_requested, reviewed
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.repositories import accepted_again, teams_changed
+from queue_engine.handlers.repository_events import accepted_again, teams_changed
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
 from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
-from queue_engine.store.requests import RequestKind, RequestRecord
+from queue_engine.store.request_records import RequestKind, RequestRecord
 
 _log = structlog.get_logger("imq.inbox")
 

@@ -37,7 +37,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.renames import named_by
 from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, PULL_REQUEST_JOB, LostDeliveries, Matters, read_again
-from queue_engine.handlers.repositories import (
+from queue_engine.handlers.repository_events import (
     LABEL_JOB,
     MISSING_JOB,
     RepositoryLabels,

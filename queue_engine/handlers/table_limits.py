@@ -13,7 +13,7 @@ from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
 from queue_engine.store.outbox.outbox import KEPT
-from queue_engine.store.requests import KEPT as REQUESTS_KEPT
+from queue_engine.store.request_records import KEPT as REQUESTS_KEPT
 
 PURGE_JOB = "purge"
 """Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""

@@ -9,14 +9,14 @@ from queue_engine.domain.facts import Comparison, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update, Wait
-from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.new_heads import (
+from queue_engine.rules.consent import (
     NewHead,
     UnknownFact,
     may_be_updated_silently,
     may_bind,
     with_pushed_head,
 )
+from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.transitions import bind_head, updating
 
 

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from queue_engine.admission.admit import behind_shared_head, judged, with_requirements
 from queue_engine.admission.case import Case, EnqueueRequest
-from queue_engine.admission.entries import record_consent
+from queue_engine.admission.new_entries import record_consent
 from queue_engine.admission.required_facts import readiness_of
-from queue_engine.admission.stacks import followed
+from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import WriteRefused
@@ -26,17 +26,17 @@ from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor import requests
 from queue_engine.executor.reads import read_fact
-from queue_engine.known.forwarding import Forwarding
+from queue_engine.known.own_writes import Forwarding
 from queue_engine.planner import actions
 from queue_engine.planner.actions import Facts, ReadFact
 from queue_engine.planner.decide import decide
 from queue_engine.rules.blockers import blockers_of, in_flight
 from queue_engine.rules.checks import head_checks
 from queue_engine.rules.checks import judge as judge_checks
-from queue_engine.rules.eligibility import Answer, NotReady, Reject
-from queue_engine.rules.new_heads import (
+from queue_engine.rules.consent import (
     head_branch_of,
 )
+from queue_engine.rules.eligibility import Answer, NotReady, Reject
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import wait_ended
 from queue_engine.rules.stacks import pull_request_in

@@ -25,19 +25,17 @@ from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.store.consents import Consents
 from queue_engine.store.departures import Departures, PendingMerges, Statistics
-from queue_engine.store.entries import Entries
-from queue_engine.store.figures import Figures, Processes
+from queue_engine.store.entries import Entries, QueueBatch
+from queue_engine.store.figures import Figures, Processes, RateLimits
 from queue_engine.store.github_tokens import GitHubSecrets, GitHubTokens
 from queue_engine.store.known import KnownFacts, ReconcilerState
 from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.outbox.outbox import CommandReplies, Outbox
-from queue_engine.store.queue_batch import QueueBatch
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
-from queue_engine.store.rate_limits import RateLimits
 from queue_engine.store.rejections import Rejections, Throttles
 from queue_engine.store.repositories import ConfigFiles
-from queue_engine.store.requests import Requests
+from queue_engine.store.request_records import Requests
 from queue_engine.store.runs import CandidateCommits, Runs
 from queue_engine.store.sessions import Sessions
 from queue_engine.store.shadow_pulls import Shadow

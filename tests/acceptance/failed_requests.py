@@ -1,7 +1,7 @@
 """Requests whose work failed for good."""
 
 from bot.web.live.request_watch import RequestIds
-from queue_engine.store.requests import RequestStatusKind
+from queue_engine.store.request_records import RequestStatusKind
 from tests.acceptance.world import LABEL, World
 
 SECRET = "ghp_" + "a" * 36

@@ -9,11 +9,10 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from bot.api.access import Access
+from bot.api.permissions import Access
 from bot.process.pages import PAGES
-from bot.web.login.cookies import Cookies, Flash, Signer
-from bot.web.login.sessions import ANONYMOUS, Viewer
-from bot.web.pages.requests import RequestPages
+from bot.web.login.session_cookies import ANONYMOUS, Cookies, Flash, Signer, Viewer
+from bot.web.pages.request_pages import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.domain.facts import Permission
 from queue_engine.store.tokens import TokenPolicy

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.api.queue import QueueRoutes
-from bot.gateway.policies import Policies
+from bot.api.pull_request_routes import QueueRoutes
+from bot.gateway.policy_cache import Policies
 from queue_engine.domain.model import Entry
 from queue_engine.handlers.inbox import Inbox
 from queue_engine.store import Store

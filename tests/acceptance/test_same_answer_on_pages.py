@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.web.pages import text
+from bot.web.pages import wording
 from queue_engine.domain.model import EntryStatus
 from queue_engine.queries.pull_request_history import StatusHistory, load_status_at
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
@@ -76,11 +76,11 @@ async def compare(world: World, mona: Caller, pages: PageReader, pull: Any, stat
         assert answer["reason"] == "never_queued"
         return
     shown = plain(page.text)
-    assert f"State {text.STATES[answer['state']]}" in shown
+    assert f"State {wording.STATES[answer['state']]}" in shown
     assert f"({answer['reason']})" in shown
     assert plain(answer["sentence"]) in shown
     assert plain(answer["next"]["sentence"]) in shown
-    assert text.ACTORS[answer["whose_move"]] in shown
+    assert wording.ACTORS[answer["whose_move"]] in shown
     assert (answer["state"], answer["reason"]) == (status.state, status.reason.value)
     if answer["entry"] is not None:
         assert f"Position {answer['entry']['position'] + 1} of {answer['depth']}" in shown

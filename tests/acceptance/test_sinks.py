@@ -6,7 +6,7 @@ from typing import Any
 
 from notifications.sinks.sender import DISABLED
 from queue_engine.core.jobs.job import Dead, Job
-from queue_engine.handlers.branches import record_push
+from queue_engine.handlers.branch_events import record_push
 from tests.acceptance.commenting import ready, say
 from tests.acceptance.shadow_mode import FILE, SHADOW
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World, a_world

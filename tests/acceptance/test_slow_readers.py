@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from bot.api.access import Access
+from bot.api.permissions import Access
 from bot.http.client_address import ClientAddresses
 from bot.web.live.streams import EventStreams, StreamLimits
 from queue_engine.store.tokens import Token

@@ -11,9 +11,9 @@ from sqlalchemy import delete, event, select, update
 from sqlalchemy.engine import Engine
 
 from bot.gateway.http.pacing import DOCUMENTED
-from bot.gateway.policies import Policies
+from bot.gateway.policy_cache import Policies
 from github_emulator import CheckRunFields, RecordedCall
-from queue_engine.store.rate_limits import POINTS
+from queue_engine.store.figures import POINTS
 from queue_engine.store.tables import configuration_files, installation_tokens, queues
 from tests.acceptance.project import FILES
 from tests.acceptance.world import LABEL, World, a_world

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from queue_engine.commands.parse import LONGEST, commands_in, read
-from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS
+from queue_engine.commands.commands import CATALOGUE, LONGEST, MAX_COMMANDS, commands_in, read
 from queue_engine.config import parse
 from queue_engine.config.document import ConfigError
 from queue_engine.config.file import Config

@@ -112,7 +112,16 @@ def resident(pid: int, name: str = "VmRSS") -> int:
 
 
 NEVER_AT_START = {
-    *("alembic", "imq_demo", "bot.doctor.doctor", "bot.registration.site", "jinja2", "jsonschema", "mako", "psycopg"),
+    *(
+        "alembic",
+        "imq_demo",
+        "bot.doctor.examination",
+        "bot.registration.manifest_flow",
+        "jinja2",
+        "jsonschema",
+        "mako",
+        "psycopg",
+    ),
     *("github_emulator", "jwt", "pydantic_settings", "pygal", "pygit2", "pygments", "re2", "rich", "ruamel"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "tests"),
 }

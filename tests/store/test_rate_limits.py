@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.store import Store
-from queue_engine.store.rate_limits import POINTS, VALID, RateLimitRequest, SharedLimits
+from queue_engine.store.figures import POINTS, VALID, RateLimitRequest, SharedLimits
 from tests.store.examples import NOW, TICK
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

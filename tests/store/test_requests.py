@@ -9,10 +9,10 @@ from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
-from queue_engine.queries.requests import RequestState, RequestStatus, load_request, load_requests
+from queue_engine.queries.request_status import RequestState, RequestStatus, load_request, load_requests
 from queue_engine.store import Store, Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
-from queue_engine.store.requests import KEPT, RequestKind, RequestRecord, RequestStatusKind
+from queue_engine.store.request_records import KEPT, RequestKind, RequestRecord, RequestStatusKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY
 from tests.support.policies import StaticPolicies
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 from yarl import URL
 
 from bot import __version__
-from bot.gateway.http.errors import disorder_of, refusal
+from bot.gateway.http.refusals import disorder_of, refusal
 from queue_engine.core.concurrency.request_context import NOTHING_WAITS, WaitCount
 from queue_engine.core.read_model import ReadModel, adapter
 from queue_engine.core.timing.clock import Clock

@@ -22,10 +22,7 @@ from cachetools import LRUCache
 from pydantic import SecretStr
 
 from bot.gateway.http.client import Call, Client, Credential, M, Reply, limit_of, parse_answer, parse_list
-from bot.gateway.http.limits import Limits
-from bot.gateway.http.pacing import SharedPace
-from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
-from bot.gateway.http.tokens import (
+from bot.gateway.http.installation_tokens import (
     AppKey,
     Grants,
     Token,
@@ -35,6 +32,9 @@ from bot.gateway.http.tokens import (
     is_inaccessible,
     token_request,
 )
+from bot.gateway.http.limits import Limits
+from bot.gateway.http.pacing import SharedPace
+from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
 from bot.gateway.schemas import InstallationAnswer, TokenAnswer
 from queue_engine.core.concurrency.request_context import current_work
 from queue_engine.core.concurrency.slots import Slots, SlotsBusy, SlotsStatus

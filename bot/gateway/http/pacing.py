@@ -31,7 +31,7 @@ from bot.gateway.http.client import Call
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.timing.rate_limit import RateLimit
 from queue_engine.store import Store
-from queue_engine.store.rate_limits import GRAPHQL_POINTS, POINTS, VALID
+from queue_engine.store.figures import GRAPHQL_POINTS, POINTS, VALID
 
 _MINUTE = timedelta(minutes=1)
 _HALF_MINUTE = timedelta(seconds=30)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from bot.gateway.http.client import parse_answer, parse_list
-from bot.gateway.rules.schemas import (
+from bot.gateway.rules.rule_schemas import (
     ActorsAnswer,
     DeploymentsRuleAnswer,
     EnabledAnswer,

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from bot.gateway.http.client import owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import branch_rules, matters, restricts_pushes
-from bot.gateway.rules.schemas import (
+from bot.gateway.rules.rule_schemas import (
     BranchAnswer,
     ListedRulesetAnswer,
     ProtectionAnswer,

@@ -19,8 +19,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from pydantic import SecretStr
 
-from bot.api.access import Access
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
+from bot.api.permissions import Access
 from bot.logs.configure import mask
 from bot.settings.private_key import derive_key
 from notifications.event_bus import EventBus, EventStream
@@ -28,7 +28,7 @@ from queue_engine.core.concurrency.monitor import Monitor
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.effects.context import Engine
-from queue_engine.queries.requests import RequestState, RequestStatus, load_request
+from queue_engine.queries.request_status import RequestState, RequestStatus, load_request
 from queue_engine.store import Store
 from queue_engine.store.tokens import Token
 

@@ -22,12 +22,11 @@ import structlog
 from aiohttp import web
 from aiohttp_sse import EventSourceResponse
 
-from bot.api.access import Access, no_such_repository
+from bot.api.api_errors import ApiError, known_error
 from bot.api.auth import ANONYMOUS, identify
-from bot.api.errors import ApiError, known_error
 from bot.api.events import MAX_REQUESTS, EventAnswer, EventFilter
 from bot.api.payload import json_data, query
-from bot.api.permissions import budget_key
+from bot.api.permissions import Access, budget_key, no_such_repository
 from bot.http.client_address import ClientAddresses
 from bot.http.connections import SharedSlots, SlotRefused
 from bot.http.protocol import ClientConnection
@@ -37,7 +36,7 @@ from notifications.event_bus import EventStream
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.queries.requests import RequestStatus
+from queue_engine.queries.request_status import RequestStatus
 from queue_engine.store.tokens import Token
 
 CHECK_INTERVAL = timedelta(minutes=1)

@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from bot.http.client_address import ClientAddresses
 from bot.web.addresses import own_path
-from bot.web.login.cookies import Cookies, SignedCookie, Signer
+from bot.web.login.session_cookies import Cookies, SignedCookie, Signer
 from queue_engine.core.timing.clock import Clock
 from queue_engine.core.timing.rate_limit import RateLimit
 

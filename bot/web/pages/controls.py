@@ -10,10 +10,10 @@ import structlog
 from aiohttp import web
 
 from bot.api import routes
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from bot.http.form import read_form
 from bot.web.addresses import pull_url, queue_url
-from bot.web.pages import text
+from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
 from bot.web.pages.site import Site
 from notifications.render.status import answer_text
@@ -21,7 +21,7 @@ from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
-from queue_engine.commands.parse import parse_priority, until
+from queue_engine.commands.commands import parse_priority, until
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
@@ -151,7 +151,7 @@ class Controls:
             kind=kind,
             points=points,
             effect=effect,
-            text=text,
+            text=wording,
         )
 
     async def prioritise(self, request: web.Request) -> web.Response:

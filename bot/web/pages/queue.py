@@ -11,7 +11,7 @@ from aiohttp import web
 
 from bot.api import routes
 from bot.web.addresses import queue_url
-from bot.web.pages import text
+from bot.web.pages import wording
 from bot.web.pages.site import Site
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
@@ -22,9 +22,9 @@ from queue_engine.effects.context import Engine
 from queue_engine.queries.check_view import load_slow_checks
 from queue_engine.queries.queue_states import load_runs, load_states
 from queue_engine.queries.queue_status import QueueView, load_summaries
-from queue_engine.queries.requests import load_requests
+from queue_engine.queries.request_status import load_requests
 from queue_engine.queries.train_status import FailingMembers, TrainStatus
-from queue_engine.store.requests import RequestStatusKind
+from queue_engine.store.request_records import RequestStatusKind
 
 _ROW, _BOX, _GAP, _LEFT, _INDENT = 44, 62, 12, 190, 24
 _MOST_BOXES = 16
@@ -206,7 +206,7 @@ class QueuePage:
             train_chart="" if trains is None else draw_trains(trains, member=member, address=request.rel_url.raw_path),
             member=member,
             controls=role in CONTROL_ROLES,
-            text=text,
+            text=wording,
             live=f"/events?repository={repository.full_name}",
         )
 
@@ -292,7 +292,7 @@ class OverviewPage:
             first=first,
             newer=_page(request) - 1 if first else None,
             older=_page(request) + 1 if len(ordered) > first + SHOWN else None,
-            text=text,
+            text=wording,
             live="/events",
             **context,
         )

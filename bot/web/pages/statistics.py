@@ -26,7 +26,7 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api import routes
-from bot.api.branches import STATISTICS, StatisticsQuery
+from bot.api.branch_routes import STATISTICS, StatisticsQuery
 from bot.api.payload import json_data, query
 from bot.web.addresses import queue_url
 from bot.web.pages.render import duration, visible
@@ -35,7 +35,7 @@ from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import FEWEST
-from queue_engine.queries.statistics import (
+from queue_engine.queries.queue_statistics import (
     LandingCount,
     QueueStatistics,
     ReasonCount,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from notifications.render.comment import content, render_check_run, render_comment
-from notifications.render.history import history_lines
+from notifications.render.timeline_text import history_lines
 from notifications.texts import HISTORY
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from notifications import texts
-from notifications.render import replies, trains
-from notifications.texts import history, kinds, reasons, waiting, why
-from queue_engine.commands.table import CATALOGUE
+from notifications.render import replies, train_text
+from notifications.texts import headlines, history, reason_texts, waiting, why
+from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from tests.support.plain_words import faults
@@ -63,16 +63,16 @@ def test_texts_reason_blames_no_person(reason: Reason) -> None:
 
 def _texts() -> Iterator[str]:
     """Every string that the modules of texts hold."""
-    for module in (history, kinds, kinds, reasons, replies, trains, waiting, why):
+    for module in (history, headlines, headlines, reason_texts, replies, train_text, waiting, why):
         for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
 
 
-@pytest.mark.parametrize("kind", trains.KINDS)
+@pytest.mark.parametrize("kind", train_text.KINDS)
 def test_texts_titles_of_trains_have_nothing_foreign(kind: NoticeKind) -> None:
     """The titles of a train's check run hold no placeholder either."""
-    assert "{" not in trains.KINDS[kind].title
+    assert "{" not in train_text.KINDS[kind].title
 
 
 def test_texts_are_short_sentences_in_plain_words() -> None:

@@ -13,9 +13,8 @@ import aiohttp
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot.api.access import Access
 from bot.api.app import PREFIX, create_api
-from bot.api.permissions import People
+from bot.api.permissions import Access, People
 from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from queue_engine.config.model import Policy

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from sqlalchemy import select
 
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from queue_engine.core.jobs.idempotency import KEPT, idempotency_keys
 from queue_engine.store import Store
 from tests.support.claims import claim_one

@@ -7,14 +7,14 @@ from typing import cast
 import pytest
 from aiohttp import web
 
-from bot.api.access import Access
 from bot.api.app import PREFIX, create_api, document, routes
 from bot.api.payload import Payload
+from bot.api.permissions import Access
 from bot.api.routes import Caller, Route, Variable, parts
 from bot.api.views import PriorityCall
 from docs import calls
 from docs.generate import OPENAPI, ROOT
-from queue_engine.commands.table import PRIORITIES
+from queue_engine.commands.commands import PRIORITIES
 from queue_engine.core.database.database import Database
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store

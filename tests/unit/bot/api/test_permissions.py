@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from bot.api.permissions import (
     CACHED_FOR,
     MAX_LOOKUPS,

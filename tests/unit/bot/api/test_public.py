@@ -4,7 +4,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from bot.api.public import PER_MINUTE, PublicRepositories
+from bot.api.permissions import REPOSITORIES_PER_MINUTE, PublicRepositories
 from github_emulator import ManualClock
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
@@ -23,9 +23,9 @@ async def test_made_up_names_use_up_the_share_of_a_minute_and_no_more() -> None:
     clock = ManualClock()
     engine = SimpleNamespace(clock=clock, random=lambda: 0.0, github=SimpleNamespace(repository=repository))
     public = PublicRepositories(cast(Engine, engine))
-    answers = [await public.is_public(KNOWN, alias=f"acme/{number}") for number in range(PER_MINUTE + 5)]
-    assert answers == [True] * PER_MINUTE + [False] * 5
+    answers = [await public.is_public(KNOWN, alias=f"acme/{number}") for number in range(REPOSITORIES_PER_MINUTE + 5)]
+    assert answers == [True] * REPOSITORIES_PER_MINUTE + [False] * 5
     assert await public.is_public(KNOWN, alias="acme/0")
-    assert len(asked) == PER_MINUTE
+    assert len(asked) == REPOSITORIES_PER_MINUTE
     clock.set(clock.now() + timedelta(minutes=1))
     assert await public.is_public(KNOWN, alias="acme/one-more")

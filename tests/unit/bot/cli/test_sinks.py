@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.doctor.doctor import sink_findings
-from bot.doctor.facts import HostFacts, read_host
+from bot.doctor.doctor_facts import HostFacts, read_host
+from bot.doctor.examination import sink_findings
 from bot.settings.environment import load_host_settings
 from notifications.sinks.sender import DISABLED
 from queue_engine.core.jobs.dead_letters import DeadLetter

@@ -11,8 +11,8 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from bot.api.finding import Report
-from bot.doctor.doctor import Doctor
-from bot.doctor.facts import HostFacts
+from bot.doctor.doctor_facts import HostFacts
+from bot.doctor.examination import Doctor
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.registration.manifest import read_manifest

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bot.api.payload import json_data
-from bot.doctor import doctor
-from bot.doctor.doctor import RepositoryNotFound
-from bot.doctor.facts import HostFacts
+from bot.doctor import examination
+from bot.doctor.doctor_facts import HostFacts
+from bot.doctor.examination import RepositoryNotFound
 from github_emulator import Fault
 from tests.support.documents import read
 from tests.support.gates import NOW
@@ -261,7 +261,7 @@ async def test_run_examines_so_many_repositories_and_says_what_it_left_out(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An organisation with hundreds of them keeps requests for its queues."""
-    monkeypatch.setattr(doctor, "MOST_REPOSITORIES", 1)
+    monkeypatch.setattr(examination, "MOST_REPOSITORIES", 1)
     place.github.create_repository("acme/second", files={"a": "1\n"})
     report = await place.examine()
     assert (len(report.repositories), report.left_out) == (1, 1)

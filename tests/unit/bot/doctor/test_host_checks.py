@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bot.doctor.app_checks import host_findings
-from bot.doctor.facts import read_host
+from bot.doctor.doctor_facts import read_host
 from bot.settings.environment import load_settings
 
 

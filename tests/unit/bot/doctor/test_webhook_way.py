@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot.doctor.doctor import Doctor
+from bot.doctor.examination import Doctor
 from bot.doctor.webhook_probe import WebhookProbe
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.webhooks.receiver import Receiver

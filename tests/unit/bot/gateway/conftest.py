@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from bot.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.people import KnownTeams
-from bot.gateway.policies import Policies
+from bot.gateway.policy_cache import Policies
 from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from github_emulator import CISettings, EmulatorServer, GitHub

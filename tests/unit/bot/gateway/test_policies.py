@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.gateway.people import KnownTeams
-from bot.gateway.policies import Policies
+from bot.gateway.policy_cache import Policies
 from queue_engine.domain.errors import Invalid, Unavailable
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode

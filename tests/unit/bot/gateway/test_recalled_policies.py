@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.gateway.people import KnownTeams
-from bot.gateway.policies import Policies
+from bot.gateway.policy_cache import Policies
 from queue_engine.config.file import Config
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
@@ -142,7 +142,7 @@ async def test_files_with_one_text_are_parsed_once(
         parsed.append(text)
         return read(text, defaults)
 
-    monkeypatch.setattr(policies, "read", counted)
+    monkeypatch.setattr("bot.gateway.policy_cache.read", counted)
     keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
     await restarted.recall(keys)
     found = [restarted.cached(*key) for key in keys]

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.http.connections import Connections, Limits, file_limit, limits_for
-from bot.http.site import AcceptErrors
+from bot.http.server import AcceptErrors
 from bot.logs.configure import LogThrottle
 from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock

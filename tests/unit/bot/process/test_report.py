@@ -13,8 +13,7 @@ from bot import __version__
 from bot.gateway.http.limits import Budget
 from bot.metrics import FAMILIES, Metrics
 from bot.metrics.families import Source
-from bot.metrics.gauges import parsed
-from bot.process.report import INTERVAL, ProcessReporter
+from bot.metrics.gauges import INTERVAL, ProcessReporter, parsed
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.database.database import Database
 from queue_engine.store import Store
@@ -270,7 +269,7 @@ async def test_page_does_not_wait_for_a_database_that_hangs(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prometheus gives up after ten seconds; a question that hangs is waited for later, not asked again each time."""
-    monkeypatch.setattr("bot.process.report._TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr("bot.metrics.gauges._TIMEOUT_SECONDS", 0.0)
     away: Any = Away(database)
     web = reporter(Store(away), clock, "web", "1a")
     for _ in range(3):

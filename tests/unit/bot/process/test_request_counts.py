@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 from sqlalchemy import text
 
-from bot.process.report import COUNTED_EVERY, RequestCounts
+from bot.metrics.gauges import COUNTED_EVERY, RequestCounts
 from queue_engine.core.database.database import Database
-from queue_engine.queries.statistics import load_statistics, period
+from queue_engine.queries.queue_statistics import load_statistics, period
 from queue_engine.store import Store
 from queue_engine.store.departures import DepartureQuery
 from tests.unit.bot.conftest import ManualClock

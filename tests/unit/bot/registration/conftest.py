@@ -10,8 +10,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from bot.gateway.http.client import Client
-from bot.registration.credentials import Credentials
-from bot.registration.site import Offer, RegistrationSite, addresses_of
+from bot.registration.manifest import Credentials
+from bot.registration.manifest_flow import Offer, RegistrationSite, addresses_of
 from bot.registration.stored import MemorySecrets
 from github_emulator import EmulatorServer, GitHub
 from over_http.browser_forms import Page, Person

@@ -7,7 +7,7 @@ import pytest
 
 from bot.gateway.http.scopes import OPTIONAL
 from bot.registration.manifest import _EVENTS_OF, InvalidManifest, chosen_permissions, fill_in, read_manifest
-from bot.registration.site import addresses_of
+from bot.registration.manifest_flow import addresses_of
 from bot.webhooks.normalize import EVENTS
 from github_emulator import EVENT_PERMISSIONS, GitHub
 

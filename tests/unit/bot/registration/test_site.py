@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from yarl import URL
 
 from bot.gateway.http.client import Client
-from bot.registration.site import Offer, RegistrationSite, addresses_of, registration_url
+from bot.registration.manifest_flow import Offer, RegistrationSite, addresses_of, registration_url
 from bot.registration.stored import MemorySecrets
 from bot.settings.safe_values import website
 from github_emulator import Fault

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import SecretStr
 
-from bot.registration.credentials import Credentials
+from bot.registration.manifest import Credentials
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
 from queue_engine.store import Store
 

@@ -7,7 +7,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from bot.http.client_address import ClientAddresses
 from bot.web.login.attempts import OF_PERSON_AN_HOUR, OF_PERSONS_AN_HOUR, CodeLimits
-from bot.web.login.cookies import Cookies, Signer
+from bot.web.login.session_cookies import Cookies, Signer
 from queue_engine.core.timing.clock import SystemClock
 
 CLOCK, SIGNER = SystemClock(), Signer([b"k" * 32])

@@ -11,10 +11,10 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 from jinja2 import UndefinedError
 
-from bot.api.errors import ApiError
-from bot.settings.derived_keys import derive_key
+from bot.api.api_errors import ApiError
+from bot.settings.private_key import derive_secret
 from bot.web.addresses import login_url, own_path
-from bot.web.login.sessions import ANONYMOUS, Viewer, viewer
+from bot.web.login.session_cookies import ANONYMOUS, Viewer, viewer
 from bot.web.pages.render import duration, environment
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.static_files import static_url
@@ -240,4 +240,4 @@ def test_filters_format_instants() -> None:
 
 def test_keys_for_two_purposes_differ() -> None:
     """A person who learns one key does not know the other."""
-    assert derive_key("secret", "one") != derive_key("secret", "two")
+    assert derive_secret("secret", "one") != derive_secret("secret", "two")

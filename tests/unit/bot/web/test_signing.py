@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from bot.web.login.cookies import Signer
+from bot.web.login.session_cookies import Signer
 
 OLD, NEW = b"o" * 32, b"n" * 32
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

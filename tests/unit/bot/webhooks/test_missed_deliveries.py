@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from bot.webhooks.missed_deliveries import TOPIC, MissedDeliveries
+from bot.webhooks.receiver import TOPIC, MissedDeliveries
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
 from queue_engine.domain.webhooks import WebhookEvent

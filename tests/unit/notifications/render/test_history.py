@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import queue_engine
 from notifications.render.comment import MARKER, render_comment
-from notifications.render.history import MOST_LINES, details_block, flaky, history_lines, rerun_checks, time_in_ci
+from notifications.render.timeline_text import MOST_LINES, details_block, flaky, history_lines, rerun_checks, time_in_ci
 from notifications.texts import HISTORY
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind

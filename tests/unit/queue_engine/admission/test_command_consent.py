@@ -10,7 +10,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store

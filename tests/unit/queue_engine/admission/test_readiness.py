@@ -11,7 +11,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.new_heads import NewHead
+from queue_engine.rules.consent import NewHead
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup

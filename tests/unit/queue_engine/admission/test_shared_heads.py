@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from queue_engine.admission.bound_heads import follow_shared_update
 from queue_engine.admission.case import load_case
-from queue_engine.admission.new_heads import follow_shared_update
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry
 from queue_engine.store import Store

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from queue_engine.admission.stacks import followed, place_of
+from queue_engine.admission.stack_place import followed, place_of
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRead
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot, StackMember, StackPosition

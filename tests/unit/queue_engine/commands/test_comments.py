@@ -7,8 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from queue_engine.commands.parse import CommandRequest, ParseError, commands_in, parse_priority, read
-from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS, CommandName
+from queue_engine.commands.commands import (
+    CATALOGUE,
+    MAX_COMMANDS,
+    CommandName,
+    CommandRequest,
+    ParseError,
+    commands_in,
+    parse_priority,
+    read,
+)
 
 FENCE = "```"
 _PARSER = MarkdownIt("commonmark")

@@ -150,7 +150,7 @@ async def test_error_about_one_queue_leaves_each_queue_its_pass(
         fails()
 
     if where == "fronts":
-        monkeypatch.setattr("queue_engine.store.queue_batch.QueueBatch.fronts", fails_later)
+        monkeypatch.setattr("queue_engine.store.entries.QueueBatch.fronts", fails_later)
     else:
         monkeypatch.setattr(scheduler, where, fails)
     await run(scene.engine)

@@ -9,7 +9,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Queue
 from queue_engine.domain.run import CheckTiming
-from queue_engine.handlers.checks import CheckReports
+from queue_engine.handlers.check_events import CheckReports
 from queue_engine.store import Store
 from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup

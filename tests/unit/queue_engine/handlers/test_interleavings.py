@@ -23,9 +23,9 @@ from queue_engine.domain.policy import PushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.record import dequeue
 from queue_engine.executor.scheduler import Scheduler
-from queue_engine.handlers.branches import Branches
-from queue_engine.handlers.checks import CheckReports
-from queue_engine.handlers.pull_requests import PullRequestChanges
+from queue_engine.handlers.branch_events import Branches
+from queue_engine.handlers.check_events import CheckReports
+from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.store import Store
 from tests.store.examples import changed, stand

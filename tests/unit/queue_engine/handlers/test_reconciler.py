@@ -17,7 +17,7 @@ from queue_engine.domain.port import PAGE, GitHub, SnapshotRequest
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Engine
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler, enqueue_sweep
-from queue_engine.handlers.repositories import LABEL_JOB
+from queue_engine.handlers.repository_events import LABEL_JOB
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB
 from queue_engine.store import Store
 from tests.store.examples import NOW, REPOSITORY, queue, stand

@@ -6,7 +6,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.effects.notices import notice_of, want_check_run
-from queue_engine.handlers.checks import rerun_requested
+from queue_engine.handlers.check_events import rerun_requested
 from queue_engine.store import Store
 from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup

@@ -8,9 +8,8 @@ import pytest
 from queue_engine.domain.errors import NotFound, ReadLagError, StaleRead
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.known_facts import KEPT, NAMED, RULES, KnownName, of_branch, of_commit
-from queue_engine.known.forwarding import Forwarding
 from queue_engine.known.github_reads import GitHubReads
-from queue_engine.known.own_writes import OwnWrites
+from queue_engine.known.own_writes import Forwarding, OwnWrites
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, comparison, pull, rules
 from tests.unit.queue_engine.known.answers import MOVED, SECOND, Setup
 

@@ -7,9 +7,8 @@ from queue_engine.config.model import BlockRules, Policy, QueuePermissions
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.new_heads import is_own_update
 from tests.unit.queue_engine.examples import (
     CHECKING,
     PENDING,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import WHOLE_QUEUE, Entry, TimelineEvent
 from queue_engine.domain.reasons import Reason, WaitKind
-from queue_engine.rules.departures import departure_of, share_of, train_runs
+from queue_engine.rules.departure_facts import departure_of, share_of, train_runs
 from tests.store.examples import changed, entry
 from tests.unit.queue_engine.examples import MINUTE, NOW
 

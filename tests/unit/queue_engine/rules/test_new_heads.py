@@ -12,8 +12,7 @@ from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
 from queue_engine.domain.port import NO_BRANCH
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.new_heads import (
+from queue_engine.rules.consent import (
     SOURCES,
     HeadFact,
     NewHead,
@@ -26,6 +25,7 @@ from queue_engine.rules.new_heads import (
     with_pushed_head,
     with_shared_update,
 )
+from queue_engine.rules.eligibility import Reject
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, POLICY, UPDATING, comparison, entry
 

@@ -14,7 +14,7 @@ from bot import __version__
 from bot.gateway import Gateway
 from bot.gateway.http.client import Credential
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.tokens import Token
+from bot.gateway.http.installation_tokens import Token
 from queue_engine.domain.errors import ReadLagError, Unauthorized, Unavailable, is_retryable
 from queue_engine.domain.facts import MergeMethod, Permission
 from queue_engine.domain.model import Repository

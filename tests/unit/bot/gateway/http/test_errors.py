@@ -11,7 +11,7 @@ from bot.gateway import Gateway
 from bot.gateway.http import client
 from bot.gateway.http.client import Call, Client, Credential
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.errors import refusal, requested_wait
+from bot.gateway.http.refusals import refusal, requested_wait
 from queue_engine.domain.errors import (
     Disorder,
     Forbidden,

@@ -9,7 +9,7 @@ import pytest
 from bot.gateway.http.client import GRAPHQL, Call
 from bot.gateway.http.pacing import DOCUMENTED, Pacing, content_of, points_kind, points_of
 from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount
-from queue_engine.store.rate_limits import POINTS
+from queue_engine.store.figures import POINTS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -18,7 +18,7 @@ from queue_engine.domain.errors import RateLimitError
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
-from queue_engine.store.rate_limits import VALID
+from queue_engine.store.figures import VALID
 from tests.store.examples import NOW, TICK
 from tests.unit.bot.answers import pull_request
 from tests.unit.bot.conftest import APP_ID, ManualClock

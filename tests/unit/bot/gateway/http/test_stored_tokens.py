@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from bot.gateway import Gateway
 from bot.gateway.http.connection import Connection
+from bot.gateway.http.installation_tokens import StoredTokens, Token, Tokens
 from bot.gateway.http.scopes import Purpose, Scope
-from bot.gateway.http.tokens import StoredTokens, Token, Tokens
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
 from queue_engine.store.tables import installation_tokens

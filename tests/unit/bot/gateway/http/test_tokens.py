@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from pydantic import SecretStr
 
+from bot.gateway.http.installation_tokens import Token, Tokens
 from bot.gateway.http.scopes import Purpose, Scope
-from bot.gateway.http.tokens import Token, Tokens
 from tests.unit.bot.conftest import ManualClock
 
 SCOPE, OTHER = Scope(9, 5, Purpose.WRITE), Scope(8, 5, Purpose.WRITE)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.gateway.rules.cache import keeps_people_out
-from bot.gateway.rules.schemas import RulesetAnswer
+from bot.gateway.rules.rule_schemas import RulesetAnswer
 
 HEADS = "refs/heads/"
 

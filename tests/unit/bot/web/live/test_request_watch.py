@@ -10,9 +10,9 @@ from github_emulator import ManualClock
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Repository, TimelineEvent
-from queue_engine.queries.requests import RequestState, load_request
+from queue_engine.queries.request_status import RequestState, load_request
 from queue_engine.store import Store
-from queue_engine.store.requests import RequestKind, RequestRecord
+from queue_engine.store.request_records import RequestKind, RequestRecord
 
 REPOSITORY = Repository(7, "acme", "rocket", 70)
 SECOND = timedelta(seconds=1)

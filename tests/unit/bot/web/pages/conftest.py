@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from bot.api.access import Access
-from bot.web.login.sessions import Viewer
+from bot.api.permissions import Access
+from bot.web.login.session_cookies import Viewer
+from bot.web.pages.pull_request import ShadowPage
 from bot.web.pages.queue import OverviewPage
-from bot.web.pages.shadow import ShadowPage
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.statistics import StatisticsPages
 from queue_engine.config.model import Policy

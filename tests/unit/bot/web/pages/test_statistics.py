@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientError
 
-from bot.web.login.sessions import ANONYMOUS
+from bot.web.login.session_cookies import ANONYMOUS
 from bot.web.pages import statistics
 from bot.web.pages.statistics import _library
 from queue_engine.domain.departure import Departure, RerunCheck

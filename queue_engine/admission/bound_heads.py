@@ -1,4 +1,4 @@
-"""P4: bind the new head of a queued pull request, if one of the sources in `queue_engine.rules.new_heads` consents.
+"""P4: bind the new head of a queued pull request, if one of the sources in `queue_engine.rules.consent` consents.
 
 The webhook of a push names the pusher, and the head that the push replaced. Where that is no known head, the webhook of
 an earlier push is lost or late. Then, and without any webhook, GitHub's activity of the branch names all pushers.
@@ -24,12 +24,11 @@ from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.rules.consent import consent_lost
-from queue_engine.rules.eligibility import Reject, may_queue
-from queue_engine.rules.new_heads import (
+from queue_engine.rules.consent import (
     HeadFact,
     NewHead,
     UnknownFact,
+    consent_lost,
     keeps_position,
     may_bind,
     most_active,
@@ -37,6 +36,7 @@ from queue_engine.rules.new_heads import (
     with_pushed_head,
     with_shared_update,
 )
+from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.readiness import wait_ended
 
 _log = structlog.get_logger("imq.new_heads")

@@ -21,7 +21,7 @@ from queue_engine.domain.model import RepositoryName
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.items import NAME, OUTBOX_JOB, OutboxKind, dead_id
 from queue_engine.store.repositories import repository_of
-from queue_engine.store.requests import Place, RequestStatusKind, record_of
+from queue_engine.store.request_records import Place, RequestStatusKind, record_of
 
 _ITEM_ID = re.compile(r"(comment|check_run|label)-(\d+)-(\d+)(?:-([0-9a-f]{16}))?")
 

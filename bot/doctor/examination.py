@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from bot.api.finding import Finding, Report
 from bot.doctor.app_checks import app_findings, clock_findings, host_findings, installation_unlisted, no_repositories
-from bot.doctor.facts import AppFacts, HostFacts
+from bot.doctor.doctor_facts import AppFacts, HostFacts, RepositoryReads
 from bot.doctor.repository_checks import repository_findings, update_bot_findings
-from bot.doctor.repository_reads import RepositoryReads
 from bot.doctor.train_checks import described, train_findings
 from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
 from bot.gateway.gateway import Gateway

@@ -20,12 +20,11 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from bot.gateway.http.client import Call, Client, Credential
 from bot.http.form import Refused, read_form
 from bot.logs.configure import LogThrottle
-from bot.registration.credentials import Credentials
-from bot.registration.manifest import Addresses, choices, chosen_permissions, fill_in, read_manifest
+from bot.registration.manifest import Addresses, Credentials, choices, chosen_permissions, fill_in, read_manifest
 from bot.registration.stored import MemorySecrets, OneTimeSecrets, digest
 from bot.settings.safe_values import HERE, website
 from bot.web.application import new_application, serve
-from bot.web.login.cookies import Cookies, SignedCookie, Signer, write_cookies
+from bot.web.login.session_cookies import Cookies, SignedCookie, Signer, write_cookies
 from bot.web.pages.render import page
 from bot.web.pages.static_files import static_route
 from queue_engine.core.timing.clock import Clock, SystemClock

@@ -7,8 +7,8 @@ from functools import partial
 from aiohttp import web
 from pydantic import Field
 
+from bot.api.api_errors import ApiError
 from bot.api.auth import operator
-from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, cursor_after, json_data, parse_cursor, payload, query
 from bot.api.routes import Caller, Route

@@ -8,11 +8,11 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api import routes
-from bot.api.access import Access
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
+from bot.api.enqueueing import Finish, PullRequests, retry_on_conflict
 from bot.api.idempotent import delivery_id, finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
-from bot.api.pull_requests import Finish, PullRequests, retry_on_conflict
+from bot.api.permissions import Access
 from bot.api.routes import Caller, Route
 from bot.api.views import DequeuedAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
@@ -196,7 +196,7 @@ _HEAD = r"^(?:[A-Za-z0-9_-]{1,100}:)?[^\x00-\x20\x7f~^:?*\[\\]{1,255}$"
 
 
 class HeadBranchQuery(Protocol):
-    """Reads pull requests by their head branch. `bot.gateway.head_branches` implements it."""
+    """Reads pull requests by their head branch. `bot.gateway.merges` implements it."""
 
     async def pull_requests(
         self, repository: Repository, owner: str, branch: str, state: str

@@ -15,10 +15,10 @@ from functools import partial
 import structlog
 
 from queue_engine.admission.admit import handle_enqueue_request
+from queue_engine.admission.bound_heads import bind_known_push
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.head_consent import is_commands
 from queue_engine.admission.label_order import await_earlier, postpone
-from queue_engine.admission.new_heads import bind_known_push
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import LabelThrottle, count_without_right, is_throttled, labeling
 from queue_engine.config.model import Policy
@@ -36,8 +36,8 @@ from queue_engine.executor.cleanup import follow_landed
 from queue_engine.executor.landing import settle_pending_merge
 from queue_engine.handlers.lost_deliveries import read_again
 from queue_engine.handlers.shadow_mode import ShadowHandler
+from queue_engine.rules.consent import NewHead
 from queue_engine.rules.eligibility import may_queue
-from queue_engine.rules.new_heads import NewHead
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.stacks import pull_request_in
 

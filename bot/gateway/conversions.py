@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from bot.gateway.rules.schemas import BranchAnswer
+from bot.gateway.rules.rule_schemas import BranchAnswer
 from bot.gateway.schemas import (
     CheckRunAnswer,
     CheckSuiteAnswer,

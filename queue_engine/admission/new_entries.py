@@ -11,9 +11,8 @@ from queue_engine.effects.context import Change
 from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later
 from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.checks import requires_own_check
-from queue_engine.rules.consent import last_change
+from queue_engine.rules.consent import head_branch_of, last_change
 from queue_engine.rules.eligibility import disables_auto_merge
-from queue_engine.rules.new_heads import head_branch_of
 from queue_engine.rules.priority import earliest_key, precedence_of
 from queue_engine.store import EntryConflict
 

@@ -24,8 +24,8 @@ from cachetools import LRUCache
 from cryptography.fernet import Fernet, InvalidToken
 from pydantic import AwareDatetime, BaseModel, Field, SecretStr
 
+from bot.api.api_errors import ApiError, answering_as_json
 from bot.api.auth import caller
-from bot.api.errors import ApiError, answering_as_json
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, receive
 from bot.api.routes import Caller, Route

@@ -24,8 +24,8 @@ from queue_engine.effects.record import set_aside
 from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
+from queue_engine.rules.consent import NewHead, may_bind
 from queue_engine.rules.eligibility import waits
-from queue_engine.rules.new_heads import NewHead, may_bind
 from queue_engine.rules.readiness import may_be_renewed, waits_for_check
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind

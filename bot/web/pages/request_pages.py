@@ -7,19 +7,19 @@ from urllib.parse import urlencode
 from aiohttp import web
 from pydantic import Field
 
+from bot.api.api_errors import ApiError, answering_as_json
 from bot.api.auth import identify
-from bot.api.errors import ApiError, answering_as_json
 from bot.api.events import MAX_REQUESTS
 from bot.api.payload import Payload, cursor_after, json_data, parse_cursor, query
 from bot.web.live.request_watch import PATTERN, RequestAccess, RequestIds, shown, shown_error
 from bot.web.live.streams import EventStreams
-from bot.web.login.sessions import Viewer, viewer
+from bot.web.login.session_cookies import Viewer, viewer
 from bot.web.pages.site import Site
 from queue_engine.control.pauses import discard_request, retry_request
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Repository
-from queue_engine.queries.requests import RequestState, RequestStatus, load_requests
-from queue_engine.store.requests import RequestStatusKind
+from queue_engine.queries.request_status import RequestState, RequestStatus, load_requests
+from queue_engine.store.request_records import RequestStatusKind
 from queue_engine.store.tokens import Token
 
 

@@ -8,13 +8,13 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api import routes
-from bot.api.access import Access
-from bot.api.errors import ApiError
+from bot.api.api_errors import ApiError
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, json_data, payload, query
+from bot.api.permissions import Access
 from bot.api.routes import Caller, Route
 from bot.api.views import QueueAnswer, QueuesAnswer
-from queue_engine.commands.parse import FARTHEST
+from queue_engine.commands.commands import FARTHEST
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
@@ -23,9 +23,9 @@ from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Repository, RepositoryName
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding
 from queue_engine.effects.context import Change, Engine
+from queue_engine.queries.queue_statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 from queue_engine.queries.shadow_report import ShadowFigures, load_shadow_report
-from queue_engine.queries.statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
 from queue_engine.store.departures import DepartureQuery
 
 _PAUSE, _FREEZE = f"{routes.BRANCH}/pause", f"{routes.BRANCH}/freeze"

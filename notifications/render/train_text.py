@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from notifications.render.escape import code, commit, duration, link, pull_request, pull_requests
-from notifications.texts.kinds import KindText
+from notifications.texts.headlines import KindText
 from queue_engine.domain.notice import Notice, NoticeKind, TrainNotice, TrainProgress
 
 KINDS: Mapping[NoticeKind, KindText] = {
