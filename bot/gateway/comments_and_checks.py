@@ -9,7 +9,7 @@ from typing import Any
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
-from queue_engine.domain.errors import NotFound
+from queue_engine.domain.errors import NotFound, Refused
 from queue_engine.domain.facts import OwnComment, OwnComments
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER
@@ -31,7 +31,11 @@ class CommentApi:
         """Return IMQ's login, `slug[bot]`, from `GET /app`; requested once."""
         async with self._login_lock:
             if self._own_login is None:
-                app = await self._connection.get(None, AppAnswer, "/app")
+                try:
+                    app = await self._connection.get(None, AppAnswer, "/app")
+                except NotFound as missing:
+                    # An App that GitHub does not know has no installations either: the answer is not GitHub's.
+                    raise Refused(missing.message, status=missing.status) from missing
                 self._own_login = f"{app.slug}[bot]"
         return self._own_login
 

@@ -16,7 +16,7 @@ from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.schemas import BranchAnswer
 from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from bot.gateway.workflow_schemas import ConfigPart
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
 
@@ -108,6 +108,8 @@ class RepositoryApi(CommentApi):
                 # A replica may not know a new commit yet: the file is not missing.
                 raise
             return None
+        if page.data == []:
+            raise Unavailable("the answer is not GitHub's: git has no empty folders")
         if isinstance(page.data, list):
             raise Invalid(".github/imq.yml is a directory, not a file")
         answer = parse_answer(ContentAnswer, page.data)
