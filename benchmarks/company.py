@@ -14,7 +14,7 @@ from benchmarks.stage import Stage
 from benchmarks.table import Row
 from github_emulator import Limits, PullRequestHandle
 from queue_engine.config.model import Policy
-from queue_engine.domain.own_check import OWN_CHECK
+from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.handlers.reconciler import FEW
 from tests.acceptance.project import FILES
 from tests.acceptance.starting import SharedClock

@@ -13,7 +13,7 @@ from random import Random
 from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile
 from queue_engine.config.model import Policy
-from queue_engine.rules.fair_share import earliest_key
+from queue_engine.rules.priority import earliest_key
 
 LANDING = timedelta(minutes=10)
 """How long one landing takes."""

@@ -24,16 +24,17 @@ from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
+    CheckSuite,
     Commit,
     Comparison,
     MergeMethod,
     PullRequest,
     RequiredCheck,
     Snapshot,
+    WorkflowRun,
 )
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from queue_engine.effects.context import Engine
 from queue_engine.executor.scheduler import Scheduler
 from queue_engine.migrations import migrate

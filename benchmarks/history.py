@@ -22,12 +22,11 @@ from benchmarks.table import Row, timed
 from bot.api.access import Access
 from bot.process.pages import PAGES
 from bot.process.wiring import Bot
-from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.login.sessions import ANONYMOUS, Viewer
 from bot.web.pages.site import Site, add_pages
 from queue_engine.domain.departure import Departure
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store.tokens import TokenPolicy
 
 _GOAL_SECONDS = 0.1

@@ -21,8 +21,8 @@ from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, seconds_text, timed
 from bot.api.access import Access
 from bot.process.pages import PAGES
-from bot.web.live.request_ids import RequestIds
-from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.live.request_watch import RequestIds
+from bot.web.login.sessions import ANONYMOUS, Viewer
 from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.config.model import Policy

@@ -11,11 +11,10 @@ import psycopg
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.jobs.job_table import failed_jobs
+from queue_engine.core.jobs.job import failed_jobs
 from queue_engine.domain.departure import Departure, RerunCheck
-from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.model import EntryStatus, Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Store
 from queue_engine.store.departures import ADD_DAYS, ADD_FLAKY, day_of, day_sums, departure_row, flaky_sums
 from queue_engine.store.requests import KEPT, RequestKind

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from bot.api.access import Access
-from bot.api.app import DOCUMENT, PREFIX, described_routes
-from bot.api.openapi import document
+from bot.api.app import DOCUMENT, PREFIX, described_routes, document
 from bot.api.routes import Caller, Route
 from queue_engine.effects.context import Engine
 

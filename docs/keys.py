@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from queue_engine.config.file import json_schema
+from queue_engine.config.file import as_keys, json_schema
 from queue_engine.config.merge_commit import PLACEHOLDERS
 from queue_engine.config.model import KEYS, Policy
-from queue_engine.config.policy import as_keys
 
 _SCHEMA = json_schema()
 

@@ -8,10 +8,9 @@ from typing import Any
 from notifications.render.comment import render_comment
 from notifications.render.history import Events
 from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.notice import FIRST_LINE, BlockerFacts, CommandReply, Notice, NoticeKind, Reply
+from queue_engine.domain.model import TimelineEvent
+from queue_engine.domain.notice import FIRST_LINE, BlockerFacts, CommandReply, Notice, NoticeKind, Reply, ReplyKind
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.replies import ReplyKind
-from queue_engine.domain.timeline_event import TimelineEvent
 
 _JOINED = datetime(2026, 3, 14, 15, 0, tzinfo=UTC)
 _HEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de"

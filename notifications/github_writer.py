@@ -18,18 +18,24 @@ import structlog
 from cachetools import LRUCache
 
 from notifications import texts
-from notifications.render.check_run import completes, external_id, render_check_run, unmerged_conclusion
-from notifications.render.comment import kind_of, must_act, render_comment
+from notifications.render.comment import (
+    completes,
+    external_id,
+    kind_of,
+    must_act,
+    render_check_run,
+    render_comment,
+    unmerged_conclusion,
+)
 from notifications.render.history import MOST_LINES, Events
 from notifications.render.trains import with_candidate_page
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
-from queue_engine.domain.notice import WAITING, CommandReply, Notice, NoticeKind
-from queue_engine.domain.own_check import OWN_CHECK
+from queue_engine.domain.facts import OWN_CHECK
+from queue_engine.domain.notice import QUESTIONS, WAITING, CommandReply, Notice, NoticeKind
 from queue_engine.domain.port import Comments
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import QUESTIONS
 from queue_engine.effects.notices import renewed
 from queue_engine.queries.pull_request_status import ReplyFacts, load_reply_facts
 from queue_engine.rules.policies import Policies

@@ -15,7 +15,7 @@ import structlog
 
 from notifications.github_writer import GithubWriter
 from queue_engine.core.observability import trace
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing.backoff import OUTDATED, OVERLOAD, Backoff, wait
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (

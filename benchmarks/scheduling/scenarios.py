@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from queue_engine.planner.trains.members import visible
-from queue_engine.planner.trains.memory import FailingChecks, Memory
-from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
-from queue_engine.planner.trains.outcomes import (
+from queue_engine.planner.queue_plan import visible
+from queue_engine.planner.trains.memory import (
+    FailingChecks,
+    Memory,
     cancelled,
     ejected_member,
     failed,
@@ -22,6 +22,7 @@ from queue_engine.planner.trains.outcomes import (
     passed,
     started,
 )
+from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
 
 MOST_MEMBERS, MOST_SLOTS = 24, 4

@@ -1,29 +1,34 @@
 """`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: show and control queues."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 
 from aiohttp import web
 from pydantic import Field
 
-from bot.api import request_scope
+from bot.api import routes
 from bot.api.access import Access
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
-from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, payload
+from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, json_data, payload, query
 from bot.api.routes import Caller, Route
 from bot.api.views import QueueAnswer, QueuesAnswer
-from queue_engine.commands.instants import FARTHEST
+from queue_engine.commands.parse import FARTHEST
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
 from queue_engine.core.observability import trace
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Repository, RepositoryName
+from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding
 from queue_engine.effects.context import Change, Engine
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
+from queue_engine.queries.shadow_report import ShadowFigures, load_shadow_report
+from queue_engine.queries.statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
+from queue_engine.store.departures import DepartureQuery
 
-_PAUSE, _FREEZE = f"{request_scope.BRANCH}/pause", f"{request_scope.BRANCH}/freeze"
+_PAUSE, _FREEZE = f"{routes.BRANCH}/pause", f"{routes.BRANCH}/freeze"
 
 _LINE = r"^[^\x00-\x1f\x7f]*$"
 
@@ -65,20 +70,18 @@ class BranchRoutes:
 
     def routes(self) -> Sequence[Route]:
         """List the routes."""
-        read = partial(Route, "GET", caller=Caller.READER, variables=request_scope.VARIABLES)
-        control = partial(
-            Route, caller=Caller.MAINTAINER, answers={200: ControlAnswer}, variables=request_scope.VARIABLES
-        )
+        read = partial(Route, "GET", caller=Caller.READER, variables=routes.VARIABLES)
+        control = partial(Route, caller=Caller.MAINTAINER, answers={200: ControlAnswer}, variables=routes.VARIABLES)
         return [
             read(
-                f"{request_scope.REPOSITORY}/queues",
+                f"{routes.REPOSITORY}/queues",
                 self.list,
                 "list_queues",
                 "Lists the queues of a repository.",
                 answers={200: QueuesAnswer},
             ),
             read(
-                f"{request_scope.BRANCH}/queue",
+                f"{routes.BRANCH}/queue",
                 self.show,
                 "show_queue",
                 "Shows a queue and its entries, the front first.",
@@ -114,11 +117,11 @@ class BranchRoutes:
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200; 404: the caller may not read the repository, or the branch never had a queue."""
         engine, repository = self._engine, await self._access.readable(request)
-        branch = request_scope.branch_of(request)
+        branch = routes.branch_of(request)
         async with engine.store.reading() as tx:
             queue = await tx.queues.find(repository.id, branch)
         if queue is None:
-            raise request_scope.no_such_branch()
+            raise routes.no_such_branch()
         policy = await engine.policies.of(repository, branch)
         async with engine.store.reading() as tx:
             answer = QueueAnswer.model_validate(await load_queue(tx, queue, policy, engine.clock.now()))
@@ -160,13 +163,13 @@ class BranchRoutes:
 
     async def _control(self, request: web.Request, control: _Control) -> web.Response:
         """Apply a control, and answer with the queue's blockers. Raises ApiError and GitHubError."""
-        engine, branch = self._engine, request_scope.branch_of(request)
+        engine, branch = self._engine, routes.branch_of(request)
         repository, login = await self._access.controllable(request)
         async with engine.store.reading() as tx:
             known = await tx.queues.find(repository.id, branch) is not None
         # A queue is created for an existing branch only, not for any name that a caller sends.
         if not known and await engine.github.branch_tip(repository, branch) is None:
-            raise request_scope.no_such_branch()
+            raise routes.no_such_branch()
         policy = await engine.policies.of(repository, branch)
         with trace.span("api control"):
             async with engine.change() as change:
@@ -191,3 +194,116 @@ def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAns
         blockers=queue_blockers(result.queue, policy, change.now),
         concerned=result.concerned,
     )
+
+
+STATISTICS = f"{routes.BRANCH}/statistics"
+
+
+class StatisticsQuery(Payload):
+    """Parameters of statistics: the number of days, today included, in UTC."""
+
+    days: int = Field(USUAL_DAYS, ge=1, le=MOST_DAYS)
+
+
+class StatisticsRoutes:
+    """The route of statistics."""
+
+    def __init__(self, engine: Engine, access: Access) -> None:
+        self._engine = engine
+        self._access = access
+
+    def routes(self) -> Sequence[Route]:
+        """List the route."""
+        return [
+            Route(
+                "GET",
+                STATISTICS,
+                self.show,
+                "show_statistics",
+                "Shows what a queue did in a period: waits, landings, reasons of leaving, flaky checks and CI time.",
+                caller=Caller.READER,
+                query=StatisticsQuery,
+                answers={200: QueueStatistics},
+                variables=routes.VARIABLES,
+            )
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        """Answer 200, for the last 30 days without `days`; 404: hidden repository, or no queue."""
+        repository = await self._access.readable(request)
+        branch = routes.branch_of(request)
+        first, last = period(self._engine.clock.now(), query(request, StatisticsQuery).days)
+        async with self._engine.store.reading() as tx:
+            if await tx.queues.find(repository.id, branch) is None:
+                raise routes.no_such_branch()
+            wanted = DepartureQuery(first, last, frozenset({repository.id}), branch)
+            found = await load_statistics(tx, wanted, repository)
+        return web.json_response(json_data(found))
+
+
+USUAL = timedelta(days=30)
+"""The time that a report covers without `since`."""
+
+
+class ShadowQuery(Payload):
+    """Parameters of a report."""
+
+    since: Instant | None = None
+
+
+class ShadowPullAnswer(AnswerModel):
+    """A pull request: when and by whom the label was set, what IMQ decided, and its landing, where there are any."""
+
+    repository: RepositoryName
+    number: int
+    title: str
+    base_branch: str
+    enqueued_at: datetime | None
+    queued_by: str | None
+    decision: ShadowAction | None
+    landing: ShadowLanding | None
+
+
+class ShadowAnswer(AnswerModel):
+    """A report. `repositories` are those in shadow mode now; their former merges and decisions stay for 90 days.
+
+    Durations of `figures` are in seconds, and null without a pull request.
+    """
+
+    since: datetime
+    repositories: tuple[RepositoryName, ...]
+    figures: ShadowFigures
+    pulls: tuple[ShadowPullAnswer, ...]
+
+
+class ShadowRoutes:
+    """The route of the report."""
+
+    def __init__(self, engine: Engine, access: Access) -> None:
+        self._engine = engine
+        self._access = access
+
+    def routes(self) -> Sequence[Route]:
+        """List the route."""
+        return [
+            Route(
+                "GET",
+                f"{routes.REPOSITORY}/shadow",
+                self.show,
+                "show_shadow_report",
+                "Shows what IMQ would have done in shadow mode, beside what people did.",
+                caller=Caller.READER,
+                query=ShadowQuery,
+                answers={200: ShadowAnswer},
+                refusals=(422,),
+                variables=routes.VARIABLES,
+            )
+        ]
+
+    async def show(self, request: web.Request) -> web.Response:
+        """Answer 200, for the last 30 days without `since`; 404: the repository is hidden; 422: no instant."""
+        repository = await self._access.readable(request)
+        since = query(request, ShadowQuery).since or self._engine.clock.now() - USUAL
+        async with self._engine.store.reading() as tx:
+            report = await load_shadow_report(tx, since, repository=repository)
+        return web.json_response(json_data(ShadowAnswer.model_validate(report)))

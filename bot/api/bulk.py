@@ -15,20 +15,19 @@ from uuid import uuid4
 from aiohttp import web
 from pydantic import ConfigDict, Field, model_validator
 
-from bot.api import request_scope
+from bot.api import routes
 from bot.api.access import Access
-from bot.api.answers import LONGEST_WAIT, CallAnswer, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.auth import caller
-from bot.api.calls import QueueCall
 from bot.api.errors import ApiError, known_refusal
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, Payload, payload, query
 from bot.api.permissions import budget_key, check_waiting
 from bot.api.pull_requests import PullRequests
 from bot.api.routes import Caller, Route
+from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
+from queue_engine.core.jobs.job import Hold, JobResult, Outcome
 from queue_engine.core.jobs.job_store import Job, JobStatus
-from queue_engine.core.jobs.outcomes import Hold, JobResult, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.errors import RateLimitError, StaleRecord
@@ -119,11 +118,11 @@ class BulkRoutes:
 
     def routes(self) -> Sequence[Route]:
         """List the routes."""
-        route = partial(Route, variables=request_scope.VARIABLES)
+        route = partial(Route, variables=routes.VARIABLES)
         return [
             route(
                 "POST",
-                f"{request_scope.REPOSITORY}/queue",
+                f"{routes.REPOSITORY}/queue",
                 self.enqueue,
                 "queue_pull_requests",
                 "Queues up to 100 pull requests, with results one by one.",
@@ -133,7 +132,7 @@ class BulkRoutes:
             ),
             route(
                 "GET",
-                f"/processes/{{process_id:{request_scope.PROCESS_ID}}}",
+                f"/processes/{{process_id:{routes.PROCESS_ID}}}",
                 self.show,
                 "show_process",
                 "Shows the results of a call that queues many pull requests.",

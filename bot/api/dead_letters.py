@@ -8,12 +8,11 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api.auth import operator
-from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
 from bot.api.idempotent import finish_call
-from bot.api.payload import AnswerModel, EmptyBody, Payload, json_data, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Payload, cursor_after, json_data, parse_cursor, payload, query
 from bot.api.routes import Caller, Route
-from bot.logs.secrets import mask
+from bot.logs.configure import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.effects.context import Engine
 

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from bot.api.payload import AnswerModel, Payload
 from bot.api.routes import Caller, Route
-from queue_engine.domain.model import Repository
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
 
 MAX_REQUESTS = 50
 """Requests that one stream watches."""

@@ -20,7 +20,7 @@ from bot.api.auth import READING, caller
 from bot.api.errors import ApiError
 from bot.api.payload import receive
 from bot.api.permissions import Budget
-from queue_engine.core.concurrency.lease import kept
+from queue_engine.core.concurrency.tasks import kept
 from queue_engine.core.jobs.idempotency import KeyConflict, KeyHeld, KeyReply, NewKey
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction

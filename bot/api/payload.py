@@ -1,5 +1,6 @@
 """Parse the body and the query of a call into models, and name every fault; the bases of all models of the API."""
 
+import base64
 import json
 import re
 from collections import Counter
@@ -20,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from bot.api.errors import ApiError
-from bot.http.body import Refused, read_body
+from bot.http.form import Refused, read_body
 
 IMPOSSIBLE = "impossible_instant"
 """The type of pydantic's error for a number of seconds, or an instant that does not exist."""
@@ -147,3 +148,20 @@ def _validated(model: type[P], value: dict[str, object], part: str) -> P:
             problems.append(f"and {more} more")
         impossible = {each["type"] for each in errors} == {IMPOSSIBLE}
         raise ApiError(422 if impossible else 400, f"the {part} is not understood: {'; '.join(problems)}") from None
+
+
+def cursor_after(at: datetime, item_id: str) -> str:
+    """Return the cursor of the page after this item."""
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode()
+
+
+def parse_cursor(cursor: str) -> tuple[datetime, str]:
+    """Return the instant and the id of the item before a page. Raises ApiError 404 for a made-up cursor."""
+    try:
+        text, item_id = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().split(" ")
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None or not item_id.isprintable():
+            raise ValueError(cursor)
+        return at.astimezone(UTC), item_id
+    except (ValueError, OverflowError):
+        raise ApiError(404, "no such page: use the `next` of another page as cursor") from None

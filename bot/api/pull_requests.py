@@ -4,15 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from bot.api.answers import as_json, state_fields
-from bot.api.calls import QueueCall
 from bot.api.errors import RETRY_AFTER_OUTAGE, ApiError
-from bot.api.views import QueuedAnswer
+from bot.api.views import QueueCall, QueuedAnswer, as_json, state_fields
 from notifications import texts
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued
-from queue_engine.admission.enqueue import MergePending, Queued
+from queue_engine.admission.enqueue import MergePending, NotQueued, Queued
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.table import PRIORITIES
 from queue_engine.config.model import Policy

@@ -2,30 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from aiohttp import web
+from pydantic import Field
 
-from bot.api import request_scope
+from bot.api import routes
 from bot.api.access import Access
-from bot.api.answers import state_fields
-from bot.api.calls import HeadCall, PriorityCall, QueueCall
+from bot.api.errors import ApiError
 from bot.api.idempotent import delivery_id, finish_call
-from bot.api.payload import EmptyBody, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
 from bot.api.pull_requests import Finish, PullRequests, retry_on_conflict
 from bot.api.routes import Caller, Route
-from bot.api.views import DequeuedAnswer, QueuedAnswer, WhyAnswer
+from bot.api.views import DequeuedAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
-from queue_engine.admission.enqueue import Queued
+from queue_engine.admission.enqueue import NotQueued, Queued, authorize_dequeue, dequeue_by_user
+from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.queries.pull_request_status import load_pull_request
 from queue_engine.store import Transaction
 
-_QUEUE = f"{request_scope.PULL}/queue"
+_QUEUE = f"{routes.PULL}/queue"
 _QUEUED = {200: QueuedAnswer, 202: QueuedAnswer}
 
 
@@ -43,7 +45,7 @@ class QueueRoutes:
         return [*self._queue_routes(), *self._dequeue_routes()]
 
     def _queue_routes(self) -> Sequence[Route]:
-        route = partial(Route, variables=request_scope.VARIABLES)
+        route = partial(Route, variables=routes.VARIABLES)
         return [
             route(
                 "GET",
@@ -79,7 +81,7 @@ class QueueRoutes:
         ]
 
     def _dequeue_routes(self) -> Sequence[Route]:
-        route = partial(Route, variables=request_scope.VARIABLES, caller=Caller.PERSON)
+        route = partial(Route, variables=routes.VARIABLES, caller=Caller.PERSON)
         return [
             route(
                 "DELETE",
@@ -92,7 +94,7 @@ class QueueRoutes:
             ),
             route(
                 "POST",
-                f"{request_scope.PULL}/requeue",
+                f"{routes.PULL}/requeue",
                 self.requeue,
                 "requeue_pull_request",
                 "Dequeues a pull request and queues its present head again, at the end.",
@@ -110,7 +112,7 @@ class QueueRoutes:
 
     async def _why(self, request: web.Request) -> Mapping[str, Any]:
         repository = await self._access.readable(request)
-        number = request_scope.number_of(request)
+        number = routes.number_of(request)
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.of_pull_request(repository.id, number)
         branches = () if queue is None else (queue.base_branch,)
@@ -124,7 +126,7 @@ class QueueRoutes:
         call = payload(request, QueueCall)
         allowed = self._access.writable if call.priority is None else self._access.controllable
         repository, login = await allowed(request)
-        number, finish = request_scope.number_of(request), _finish(request)
+        number, finish = routes.number_of(request), _finish(request)
         with trace.span("api enqueue"):
             status, body = await self._pulls.enqueue(
                 repository, number, call, by=login, delivery=delivery_id(request), finish=finish
@@ -135,7 +137,7 @@ class QueueRoutes:
         """Answer 200: the priority is set; 403; 404: it is not queued."""
         call = payload(request, PriorityCall)
         repository, login = await self._access.controllable(request)
-        number, finish = request_scope.number_of(request), _finish(request)
+        number, finish = routes.number_of(request), _finish(request)
         with trace.span("api prioritise"):
             async with self._pulls.refusals(repository, number):
                 case = await load_case(self._engine, repository, number)
@@ -147,7 +149,7 @@ class QueueRoutes:
 
     async def requeue(self, request: web.Request) -> web.Response:
         """Answer 202: it is last in the queue, or held; 409: its merge has started; otherwise as `enqueue`."""
-        call, number = payload(request, HeadCall), request_scope.number_of(request)
+        call, number = payload(request, HeadCall), routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
 
@@ -162,7 +164,7 @@ class QueueRoutes:
     async def dequeue(self, request: web.Request) -> web.Response:
         """Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued."""
         payload(request, EmptyBody)
-        number = request_scope.number_of(request)
+        number = routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):
 
@@ -188,3 +190,97 @@ def _finish(request: web.Request) -> Finish:
         await finish_call(request, tx, body, status=status)
 
     return finish
+
+
+_HEAD = r"^(?:[A-Za-z0-9_-]{1,100}:)?[^\x00-\x20\x7f~^:?*\[\\]{1,255}$"
+
+
+class HeadBranchQuery(Protocol):
+    """Reads pull requests by their head branch. `bot.gateway.head_branches` implements it."""
+
+    async def pull_requests(
+        self, repository: Repository, owner: str, branch: str, state: str
+    ) -> tuple[PullRequest, ...]:
+        """Return those of this account's branch, the newest first."""
+        ...
+
+
+class HeadQuery(Payload):
+    """The branch, as `branch` or, of a fork, `owner:branch`; `all` includes closed and merged pull requests."""
+
+    head: str = Field(pattern=_HEAD)
+    state: Literal["open", "all"] = "open"
+
+
+class PullAnswer(AnswerModel):
+    """A pull request of the branch, as GitHub shows it now; `state` is `open`, `closed` or `merged`."""
+
+    number: int
+    title: str
+    author: str
+    state: str
+    draft: bool
+    head_sha: str
+    base_branch: str
+
+
+class PullsAnswer(AnswerModel):
+    """The pull requests of a head branch, the newest first."""
+
+    repository: str
+    head: str
+    pulls: tuple[PullAnswer, ...]
+
+
+class HeadBranchRoutes:
+    """The route that finds the pull requests of a branch."""
+
+    def __init__(self, access: Access, reader: HeadBranchQuery | None) -> None:
+        """`reader` is None where the route is described, and not served."""
+        self._access = access
+        self._reader = reader
+
+    def routes(self) -> Sequence[Route]:
+        """List the route."""
+        return [
+            Route(
+                "GET",
+                f"{routes.REPOSITORY}/pulls",
+                self.find,
+                "find_pull_requests",
+                "Finds the pull requests of a head branch.",
+                caller=Caller.READER,
+                answers={200: PullsAnswer},
+                query=HeadQuery,
+                variables=routes.VARIABLES,
+            )
+        ]
+
+    async def find(self, request: web.Request) -> web.Response:
+        """Answer 200, with none if the branch has none; 404: the caller may not read the repository."""
+        repository = await self._access.readable(request)
+        asked = query(request, HeadQuery)
+        if self._reader is None:
+            raise ApiError(503, "IMQ cannot ask GitHub here")
+        owner, _, branch = asked.head.rpartition(":")
+        owner = owner or repository.owner
+        self._access.spend(request)
+        with working(RequestPriority.BACKGROUND):
+            found = await self._reader.pull_requests(repository, owner, branch, asked.state)
+        answer = PullsAnswer(
+            repository=repository.full_name, head=f"{owner}:{branch}", pulls=tuple(map(_answer, found))
+        )
+        return web.json_response(answer.model_dump(mode="json"))
+
+
+def _answer(pull: PullRequest) -> PullAnswer:
+    merged = pull.merged or pull.merged_at is not None
+    return PullAnswer(
+        number=pull.number,
+        title=pull.title,
+        author=pull.author,
+        state="open" if pull.open else "merged" if merged else "closed",
+        draft=pull.draft,
+        head_sha=pull.head_sha,
+        base_branch=pull.base_branch,
+    )

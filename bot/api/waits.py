@@ -17,13 +17,13 @@ from typing import Any
 from aiohttp import web
 from pydantic import Field
 
-from bot.api.answers import LONGEST_WAIT
 from bot.api.auth import caller, identify
 from bot.api.errors import ApiError
 from bot.api.payload import Payload
 from bot.api.permissions import budget_key
-from bot.http.shared_slots import SharedSlots, SlotRefused
-from queue_engine.domain.timeline_event import TimelineEvent
+from bot.api.views import LONGEST_WAIT
+from bot.http.connections import SharedSlots, SlotRefused
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store.tokens import Token
 

@@ -38,9 +38,9 @@ def doctor(repository: str | None, as_json: bool) -> None:
 async def _examine(operators: Settings, repository: str | None) -> "Report":
     import aiohttp
 
-    from bot.cli.github import gateway_of
+    from bot.cli.setup import gateway_of
     from bot.doctor.doctor import Doctor
-    from bot.doctor.host_facts import read_host
+    from bot.doctor.facts import read_host
     from bot.doctor.webhook_probe import WebhookProbe
     from queue_engine.core.timing.clock import SystemClock
 

@@ -7,7 +7,7 @@ import click
 
 from bot.cli.console import echo
 from bot.cli.setup import columns, instant, run_with_store
-from bot.logs.secrets import mask
+from bot.logs.configure import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.handlers.inbox import RETRIED_JOB

@@ -28,7 +28,7 @@ COMMANDS = {
         "token": ("bot.cli.tokens:token", "Manage tokens of the HTTP API."),
         "sinks": ("bot.cli.sinks:sinks", "Show and test where messages go besides GitHub."),
         "shadow": ("bot.cli.shadow:shadow", "Report on repositories in shadow mode."),
-        "backup": ("bot.cli.backup:backup", "Copy SQLite's database while IMQ runs."),
+        "backup": ("bot.cli.queue_files:backup", "Copy SQLite's database while IMQ runs."),
         "export": ("bot.cli.queue_files:export_queues", "Write the queues in flight as JSON."),
         "import": ("bot.cli.queue_files:import_queues", "Store exported queues in this database."),
     },
@@ -36,7 +36,7 @@ COMMANDS = {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
         "land": ("bot.cli.author.land:land", "Queue a pull request, and wait for its outcome if you like."),
         "status": ("bot.cli.author.status:status", "Show the queues of a repository."),
-        "why": ("bot.cli.author.why:why", "Show why a pull request waits."),
+        "why": ("bot.cli.author.status:why", "Show why a pull request waits."),
         "logout": ("bot.cli.author.login:logout", "Revoke a login and forget it."),
     },
 }

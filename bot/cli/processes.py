@@ -53,7 +53,7 @@ def migrate() -> None:
 def resume(repository: str, branch: str) -> None:
     """Resume the paused queue of a base branch; without BRANCH that of main."""
     from bot.cli import maintenance
-    from notifications.sinks.sink_jobs import SinkJobs
+    from notifications.sinks.sink import SinkJobs
 
     try:
         jobs_of = SinkJobs(host_settings(quiet=True).sinks).of_event
@@ -100,7 +100,7 @@ def _run(*, web: bool, worker: bool) -> None:
     # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
     with imported_for_good():
         from bot.process import lifecycle
-        from bot.process.errors import StartRefused
+        from bot.process.sqlite_file import StartRefused
         from bot.process.traces import exported
         from queue_engine.core.database.outage import fault_of
 

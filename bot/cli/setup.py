@@ -3,20 +3,25 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import aiohttp
 import click
 import structlog
 
 from bot.cli.console import CommandRefused, echo
+from bot.gateway.gateway import Gateway
+from bot.gateway.http.client import Call
+from bot.gateway.http.connection import Connection, Page
+from bot.gateway.http.scopes import Target
 from bot.logs.configure import configure
 from bot.logs.printable import on_one_line
-from bot.process.errors import FileRefused
-from bot.process.sqlite_file import check
+from bot.process.sqlite_file import FileRefused, check
 from bot.settings import env_file
 from bot.settings.environment import (
     HostSettings,
@@ -31,6 +36,9 @@ from bot.settings.environment import (
 )
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
+from queue_engine.core.timing.clock import Clock, SystemClock
+from queue_engine.domain.errors import GitHubError, ReadLagError
+from queue_engine.domain.facts import Actor
 from queue_engine.store import Store
 
 if TYPE_CHECKING:
@@ -156,3 +164,51 @@ def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def instant(at: datetime | None) -> str:
     """Format an instant to the second, in UTC; a dash for None."""
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+class RetryConnection(Connection):
+    """Waits until GitHub's replicas accept a token that it just issued; the bot stores such a wait instead."""
+
+    pause: Callable[[float], Awaitable[None]] = staticmethod(asyncio.sleep)
+
+    async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
+        """Make a call again and again while its token is new, for half a minute at most."""
+        while True:
+            try:
+                return await super().call(target, call, fresh=fresh)
+            except ReadLagError as early:
+                await self.pause(early.retry_after.total_seconds())
+
+
+@asynccontextmanager
+async def gateway_of(settings: Settings, clock: Clock) -> AsyncIterator[Gateway]:
+    """Open a gateway with connections of its own, and close them at the end."""
+    async with aiohttp.ClientSession() as session:
+        yield Gateway(
+            RetryConnection(
+                session,
+                api_url=settings.github_api_url,
+                app_id=settings.github_app_id,
+                private_key=settings.github_private_key,
+                clock=clock,
+            )
+        )
+
+
+class LookupFailed(Exception):
+    """GitHub did not return the account; the message says why."""
+
+
+async def account_of(settings: Settings, login: str) -> Actor:
+    """Ask GitHub, as the App of these settings, for the account with this login. Raises LookupFailed."""
+    async with gateway_of(settings, SystemClock()) as gateway:
+        try:
+            installations = await gateway.installations()
+            if not installations:
+                raise LookupFailed(f"The App is not installed, so IMQ cannot look up {login}.")
+            account = await gateway.people.by_login(installations[0], login)
+        except GitHubError as error:
+            raise LookupFailed(f"IMQ could not look up {login}: {error.message}") from None
+    if account is None:
+        raise LookupFailed(f"GitHub has no account {login}.")
+    return account

@@ -8,7 +8,7 @@ import click
 
 from bot.cli.console import RepositoryName, echo
 from bot.cli.setup import columns, instant, run_with_store
-from queue_engine.config.timing import duration, shown
+from queue_engine.config.kinds import duration, shown
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.shadow_pull import (
     BaseState,
@@ -88,7 +88,7 @@ def report(repository: str | None, since: datetime, as_json: bool) -> None:
 
     found = run_with_store(work)
     if as_json:
-        from bot.api.shadow import ShadowAnswer
+        from bot.api.branches import ShadowAnswer
 
         echo(json.dumps(ShadowAnswer.model_validate(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
         return

@@ -52,11 +52,11 @@ def test(name: str) -> None:
 
 async def _send(settings: HostSettings, sink: Sink) -> str | None:
     """Send the message, and return what was wrong; None if the receiver accepted it."""
-    from bot.settings.github_website import website
+    from bot.settings.safe_values import website
     from bot.sinks.client import SinkClient
     from notifications.sinks.answers import ReceiverError, Verdict, described, judge
-    from notifications.sinks.message import Message
     from notifications.sinks.sender import request_to
+    from notifications.sinks.sink import Message
     from notifications.sinks.text import Site
     from queue_engine.core.timing.clock import SystemClock
 

@@ -10,7 +10,7 @@ import click
 
 from bot.cli.console import RepositoryName, echo
 from bot.cli.setup import columns, instant, run_with_store, settings
-from queue_engine.config.timing import duration
+from queue_engine.config.kinds import duration
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction
@@ -144,11 +144,11 @@ def _date(text: str) -> datetime:
 
 def _account(login: str) -> Actor:
     # Imported when needed: no other part of this command calls GitHub.
-    from bot.cli import github
+    from bot.cli import setup
 
     try:
-        return asyncio.run(github.account_of(settings(quiet=True), login))
-    except github.LookupFailed as problem:
+        return asyncio.run(setup.account_of(settings(quiet=True), login))
+    except setup.LookupFailed as problem:
         raise click.ClickException(str(problem)) from None
 
 

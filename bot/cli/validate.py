@@ -13,9 +13,9 @@ from ruamel.yaml import YAML
 
 from bot.cli.console import echo
 from bot.cli.setup import queue_settings, settings
+from queue_engine.config.document import ConfigError
+from queue_engine.config.file import as_keys
 from queue_engine.config.parse import decoded, read
-from queue_engine.config.policy import as_keys
-from queue_engine.config.problems import ConfigError
 from queue_engine.config.shared import Levels, levels
 from queue_engine.domain.policy import SharedConfig
 

@@ -6,19 +6,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bot.api.finding import Finding, Report
-from bot.doctor.app_checks import app_findings, installation_unlisted, no_repositories
+from bot.doctor.app_checks import app_findings, clock_findings, host_findings, installation_unlisted, no_repositories
 from bot.doctor.facts import AppFacts, HostFacts
-from bot.doctor.host_checks import clock_findings, host_findings
-from bot.doctor.repository_checks import repository_findings
+from bot.doctor.repository_checks import repository_findings, update_bot_findings
 from bot.doctor.repository_reads import RepositoryReads
 from bot.doctor.train_checks import described, train_findings
-from bot.doctor.update_bots import update_bot_findings
 from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
 from bot.gateway.gateway import Gateway
 from bot.gateway.schemas import InstallationAnswer, WebhookAnswer
 from bot.registration.manifest import read_manifest
-from notifications.sinks.sink import Sink
-from notifications.sinks.sink_jobs import matches
+from notifications.sinks.sink import Sink, matches
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unauthorized

@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 from bot.doctor.facts import HeadChecks, RepositoryFacts, TrainFacts
 from bot.gateway.doctor_reads import PushRules
 from bot.gateway.gateway import Gateway
-from bot.gateway.teams import with_teams
-from queue_engine.config.document import parse
+from bot.gateway.people import with_teams
+from queue_engine.config.document import ConfigError, Problem, parse
+from queue_engine.config.file import policy_for
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
-from queue_engine.config.policy import policy_for
-from queue_engine.config.problems import ConfigError, Problem
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from bot.api.finding import Finding
 from bot.doctor.facts import RepositoryFacts, TrainFacts
 from bot.gateway.doctor_reads import RulesetBypass
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import BranchRules, MergeMethod
 from queue_engine.domain.policy import TrainForks
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.workflows.trigger_choice import TriggerReport
 from queue_engine.workflows.trigger_lines import WorkflowLines
 

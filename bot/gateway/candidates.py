@@ -10,29 +10,92 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cachetools import LRUCache
+from pydantic import BaseModel, Field
 
 from bot.gateway import facts
 from bot.gateway.check_reads import CheckReads
 from bot.gateway.head_branches import branch_pushes
-from bot.gateway.http import graphql
-from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
-from bot.gateway.http.connection import Connection
-from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer, Unsupported
-from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
-from bot.gateway.workflow_schemas import TextsAnswer, WorkflowsAnswer, file_texts, workflow_texts
-from queue_engine.domain.candidate_run import CANDIDATE
-from queue_engine.domain.errors import (
-    Forbidden,
-    GitHubError,
-    HeadConflict,
-    Invalid,
-    MergeError,
-    NotFound,
-    Unavailable,
+from bot.gateway.http import client
+from bot.gateway.http.client import (
+    Call,
+    ErrorAnswer,
+    QueryAnswer,
+    Unsupported,
+    owner_and_repo,
+    parse_answer,
+    parse_list,
 )
+from bot.gateway.http.connection import Connection
+from bot.gateway.schemas import (
+    CommitAnswer,
+    CommitPart,
+    FilePart,
+    ListedCommitAnswer,
+    NumberAnswer,
+    PullRequestAnswer,
+    RefAnswer,
+)
+from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.run import CANDIDATE
+
+_SUFFIXES = (".yml", ".yaml")
+
+
+class EntryPart(BaseModel):
+    """`TreeEntry`."""
+
+    name: str
+    object: FilePart | None = None
+
+
+class FilesPart(BaseModel):
+    """`Tree`; a file in the place of the directory has no entries."""
+
+    entries: list[EntryPart] = Field(default_factory=list)
+
+
+class WorkflowsPart(BaseModel):
+    """`Repository`; `commit` and `directory` are null if they do not exist."""
+
+    id: str
+    commit: CommitPart | None = None
+    directory: FilesPart | None = None
+
+
+class WorkflowsAnswer(BaseModel):
+    """The answer to the query for workflow files."""
+
+    repository: WorkflowsPart
+
+
+class TextsAnswer(BaseModel):
+    """The answer to a query for files; null where there is none, by the alias of each."""
+
+    repository: dict[str, FilePart | None]
+
+
+def file_texts(paths: Sequence[str], answer: TextsAnswer) -> Mapping[str, str]:
+    """Return the text of each file that there is; empty where GitHub shows no complete text.
+
+    A folder has none of a file's fields.
+    """
+    found = {path: answer.repository.get(f"file{place}") for place, path in enumerate(paths)}
+    return {
+        path: blob.complete_text for path, blob in found.items() if blob is not None and blob.is_truncated is not None
+    }
+
+
+def workflow_texts(directory: str, tree: FilesPart | None) -> Mapping[str, str]:
+    """Return the text of each workflow file by its path; empty where GitHub shows no complete text."""
+    return {
+        f"{directory}/{entry.name}": entry.object.complete_text if entry.object else ""
+        for entry in (tree.entries if tree else ())
+        if entry.name.endswith(_SUFFIXES)
+    }
+
 
 MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""
@@ -224,7 +287,7 @@ class CandidateApi(CheckReads):
         return self._node_ids[repository.id]
 
     async def _ask(self, repository: Repository, text: str, variables: Mapping[str, Any]) -> QueryAnswer:
-        call = graphql.query(self._connection.api_url, text, variables)
+        call = client.query(self._connection.api_url, text, variables)
         try:
             return parse_answer(QueryAnswer, (await self._connection.call(repository, call)).data)
         except NotFound as missing:
@@ -233,7 +296,7 @@ class CandidateApi(CheckReads):
 
 def _check(answer: QueryAnswer, needed: Iterable[tuple[str, ...]]) -> None:
     try:
-        graphql.check(answer, needed)
+        client.check(answer, needed)
     except Unsupported as missing:
         raise _unsupported(missing) from missing
 

@@ -16,12 +16,11 @@ from bot.gateway.schemas import (
     StatusAnswer,
     WorkflowRunAnswer,
 )
-from bot.gateway.snapshots.batches import SnapshotBatches
+from bot.gateway.snapshots.read import SnapshotBatches
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import CheckReport, RequiredCheck
+from queue_engine.domain.facts import CheckReport, CheckSuite, RequiredCheck, WorkflowRun
 from queue_engine.domain.model import Repository
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
-from queue_engine.known.checks import statuses_matter
+from queue_engine.known.pulls import statuses_matter
 from queue_engine.rules.checks import matches
 
 _FOR_GROUP = re.compile(r"Canceling since a higher priority waiting request for '?(?P<group>.+?)'? exists")

@@ -23,6 +23,7 @@ from queue_engine.domain.facts import (
     Branch,
     CheckReport,
     CheckState,
+    CheckSuite,
     Commit,
     Delivery,
     MergeMethod,
@@ -30,8 +31,8 @@ from queue_engine.domain.facts import (
     PullRequest,
     Review,
     ReviewState,
+    WorkflowRun,
 )
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """GitHub's "About status checks": these satisfy a required check (skipped: Kodiak #780; neutral: Mergify #2544)."""

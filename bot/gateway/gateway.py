@@ -35,16 +35,15 @@ from yarl import URL
 from bot.gateway import facts
 from bot.gateway.app import App
 from bot.gateway.candidates import CandidateApi
-from bot.gateway.check_run_batches import CheckRunBatches
+from bot.gateway.comments_and_checks import CheckRunBatches
 from bot.gateway.doctor_reads import DoctorReads
-from bot.gateway.file_changes import FileChanges, differing_paths
+from bot.gateway.file_changes import FileChanges, compare_histories, differing_paths, may_lack_diff
 from bot.gateway.head_branches import HeadBranches, head_pushes
-from bot.gateway.histories import compare_histories, may_lack_diff
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection, Page
 from bot.gateway.http.limits import Budget
 from bot.gateway.merges import MergeApi, disable_auto_merge
-from bot.gateway.people import People
+from bot.gateway.people import People, Teams
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
 from bot.gateway.schemas import (
@@ -57,7 +56,6 @@ from bot.gateway.schemas import (
     PullRequestAnswer,
     RepositoryAnswer,
 )
-from bot.gateway.teams import Teams
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
 from queue_engine.domain.facts import (

@@ -5,10 +5,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bot.gateway.http import graphql
-from bot.gateway.http.client import Call, owner_and_repo, parse_answer
+from bot.gateway.http import client
+from bot.gateway.http.client import Call, QueryAnswer, Unsupported, owner_and_repo, parse_answer
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.graphql import QueryAnswer, Unsupported
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ShaAnswer
 from queue_engine.domain.errors import Forbidden, NotFound, Unavailable
@@ -123,12 +122,12 @@ async def disable_auto_merge(connection: Connection, repository: Repository, nod
 
     Raises Forbidden where IMQ lacks the permission, or this GitHub has no such mutation.
     """
-    call = graphql.query(connection.api_url, _DISABLE, {"pull": node_id})
+    call = client.query(connection.api_url, _DISABLE, {"pull": node_id})
     try:
         answer = parse_answer(QueryAnswer, (await connection.call(repository, call)).data)
         if any(error.type == _NOTHING_TO_DISABLE for error in answer.errors):
             return False
-        graphql.check(answer, [("disablePullRequestAutoMerge",)])
+        client.check(answer, [("disablePullRequestAutoMerge",)])
     except (NotFound, Unsupported) as missing:
         raise Forbidden(f"GitHub offers no way to disable auto-merge: {missing}", status=403) from missing
     return True

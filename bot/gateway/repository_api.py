@@ -9,13 +9,12 @@ from types import MappingProxyType
 
 from bot.gateway import facts
 from bot.gateway.comments_and_checks import CommentApi
-from bot.gateway.http import graphql
+from bot.gateway.http import client
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
-from bot.gateway.http.grants import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
+from bot.gateway.http.tokens import is_inaccessible
 from bot.gateway.rules.schemas import BranchAnswer
-from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
-from bot.gateway.workflow_schemas import ConfigPart
+from bot.gateway.schemas import ConfigPart, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
@@ -69,11 +68,11 @@ class RepositoryApi(CommentApi):
             declared += [f"${name}_{place}: String!" for name in fields]
             read.append(_CONFIGURATION.format(place=place))
         text = f"query Configurations({', '.join(declared)}) {{ {' '.join(read)} }}"
-        call = graphql.query(self._connection.api_url, text, variables)
+        call = client.query(self._connection.api_url, text, variables)
         target = Scope(repositories[0].installation_id, None, Purpose.FILES)
-        answer = parse_answer(graphql.QueryAnswer, (await self._connection.call(target, call)).data)
-        with suppress(graphql.Unsupported):
-            graphql.check(answer, [])
+        answer = parse_answer(client.QueryAnswer, (await self._connection.call(target, call)).data)
+        with suppress(client.Unsupported):
+            client.check(answer, [])
         refused = {error.path[0] for error in answer.errors if error.path}
         found = dict[int, str | None]()
         for place, each in enumerate(repositories):

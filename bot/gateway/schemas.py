@@ -400,3 +400,40 @@ class TokenAnswer(BaseModel):
     token: SecretStr
     expires_at: datetime
     permissions: dict[str, str] = Field(default_factory=dict)
+
+
+class FilePart(BaseModel):
+    """`Blob`; other objects, such as directories, have none of its fields."""
+
+    text: str | None = None
+    is_binary: bool | None = Field(default=None, alias="isBinary")
+    is_truncated: bool | None = Field(default=None, alias="isTruncated")
+
+    @property
+    def complete_text(self) -> str:
+        """The text; empty where GitHub shows no complete one."""
+        return "" if self.is_truncated or self.is_binary else self.text or ""
+
+
+class CommitPart(BaseModel):
+    """A git object."""
+
+    oid: str
+
+
+class ConfigPart(BaseModel):
+    """`Repository` with its configuration; `file` is null if there is none."""
+
+    number: int = Field(alias="databaseId")
+    commit: CommitPart | None
+    file: FilePart | None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there is no file, or its text is shown: that of a link is its target, in one line without an end."""
+        return self.commit is not None and (self.file is None or "\n" in self.text)
+
+    @property
+    def text(self) -> str:
+        """The file's text; empty where GitHub shows no complete one."""
+        return "" if self.file is None else self.file.complete_text

@@ -15,8 +15,7 @@ import structlog
 from aiohttp import StreamReader, web
 from aiohttp.http import HttpProcessingError
 
-from bot.http.connections import Connections
-from bot.http.limits import Limits
+from bot.http.connections import Connections, Limits
 
 _HEADER_COPIES = 2
 """Copies of a header in memory: aiohttp keeps each field as bytes and as text before the header is complete."""

@@ -7,10 +7,9 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from bot.http.connections import Connections
-from bot.http.limits import Limits
+from bot.http.connections import Connections, Limits
 from bot.http.protocol import ClientConnection, notifying
-from bot.logs.throttle import LogThrottle
+from bot.logs.configure import LogThrottle
 from queue_engine.core.timing.clock import Clock
 
 _ACCEPTING = "socket.accept() out of system resource"

@@ -2,20 +2,68 @@
 
 import io
 import logging
+import re
 import sys
 import textwrap
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from bot.logs.printable import on_one_line, printable
-from bot.logs.secrets import mask_rendered
-from bot.logs.throttle import LogThrottle
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, Invalid
+
+_BETWEEN = timedelta(minutes=1)
+
+
+class LogThrottle:
+    """Counts equal lines between those that are logged. Their texts must be few, because all are kept."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._suppressed: dict[str, tuple[datetime, int]] = {}
+
+    def count(self, line: str) -> int | None:
+        """Return how many such lines were suppressed since the last one; None if this one is suppressed, too."""
+        now = self._clock.now()
+        written, repeats = self._suppressed.get(line, (now - _BETWEEN, 0))
+        if timedelta(0) <= now - written < _BETWEEN:
+            self._suppressed[line] = written, repeats + 1
+            return None
+        self._suppressed[line] = now, 0
+        return repeats
+
+
+_MASK = "[secret]"
+
+_SECRETS: Sequence[tuple[re.Pattern[str], str]] = (
+    # A private key, with real or escaped newlines, also if it is truncated.
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL), _MASK),
+    (re.compile(r"\bgh[a-z]_[A-Za-z0-9_]{4,}"), _MASK),
+    (re.compile(r"\bgithub_pat_\w+"), _MASK),
+    (re.compile(r"\bimq_[\w-]{40,}"), _MASK),
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+"), _MASK),
+    (re.compile(r"(?i)\b(bearer|token) +(?!\[secret\])[\w.~+/=-]{12,}"), rf"\1 {_MASK}"),
+    (re.compile(r"(://[^:/@\s\"']*:)[^@/\s\"']+(?=@)"), rf"\1{_MASK}"),
+)
+
+
+def mask(text: str) -> str:
+    """Mask everything in `text` that looks like a GitHub token, a JWT, a private key or a URL's password."""
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def mask_rendered(_logger: WrappedLogger, _method: str, rendered: str) -> str:
+    """Mask the rendered line, as the last processor, so that no value or traceback is left out."""
+    return mask(rendered)
+
 
 _OWN = frozenset({"imq", "bot", "notifications", "queue_engine"})
 """Prefixes of IMQ's own loggers."""

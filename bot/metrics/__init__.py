@@ -3,7 +3,6 @@
 Lives here: names, meanings and exposition. May not live here: decisions by a figure.
 """
 
-from bot.metrics.families import FAMILIES, Family, Kind
-from bot.metrics.meter import Metrics
+from bot.metrics.families import FAMILIES, Family, Kind, Metrics
 
 __all__ = ["FAMILIES", "Family", "Kind", "Metrics"]

@@ -1,18 +1,21 @@
-"""Read the gauges of this process and of the database when the page is requested."""
+"""Read the gauges of this process and of the database, and write Prometheus's text format for all processes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from prometheus_client import Metric
+from prometheus_client import Metric, generate_latest
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from bot import __version__
 from bot.gateway.http.limits import Budget
 from bot.metrics.families import FAMILIES, PREFIX
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.concurrency.slots import SlotsStatus
-from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.core.jobs.job import JobStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import EntryStatus
 from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
@@ -119,3 +122,63 @@ def _labeled(name: str, values: Mapping[tuple[str, ...], float]) -> Metric:
     for labels, value in values.items():
         metric.add_metric(labels, value)
     return metric
+
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+"""The format that `text` writes."""
+
+
+class _Page(Collector):
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._families)
+
+
+def text(families: Sequence[Metric]) -> str:
+    """Format the families as text; each name must occur once, as after `merged`."""
+    return generate_latest(_Page(families)).decode()
+
+
+def parsed(page: str) -> list[Metric]:
+    """Parse families. Raises ValueError for invalid text."""
+    return list(text_string_to_metric_families(page))
+
+
+def with_process_label(process: str, families: Iterable[Metric]) -> list[Metric]:
+    """Add the label `process` to every sample. Samples with times of creation are left out."""
+    labeled = []
+    for family in families:
+        metric = Metric(family.name, family.documentation, family.type)
+        metric.samples = [
+            sample._replace(labels=sample.labels | {"process": process})
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        ]
+        labeled.append(metric)
+    return labeled
+
+
+def merged(*pages: Iterable[Metric]) -> list[Metric]:
+    """Merge pages into one family per name. Samples that contradict an earlier page are left out.
+
+    Processes of two versions run side by side during a deploy: a family that changed its type between them would make
+    the whole page unreadable.
+    """
+    families: dict[str, Metric] = {}
+    known_samples: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
+    for page in pages:
+        for family in page:
+            known = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            if known.type == family.type:
+                known.samples += [sample for sample in family.samples if _is_new(sample, known_samples)]
+    return list(families.values())
+
+
+def _is_new(sample: Sample, known_samples: set[tuple[str, tuple[tuple[str, str], ...]]]) -> bool:
+    identity = (sample.name, tuple(sorted(sample.labels.items())))
+    if identity in known_samples:
+        return False
+    known_samples.add(identity)
+    return True

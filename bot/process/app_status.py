@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import structlog
 from pydantic import SecretStr
 
-from bot.doctor.webhook_address import address_fault
+from bot.doctor.webhook_probe import address_fault
 from bot.gateway.app import App
 from bot.gateway.schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from bot.settings.environment import Settings

@@ -16,9 +16,8 @@ import structlog
 from aiohttp.web import Application, AppRunner
 
 from bot.http.site import AcceptErrors
-from bot.process import migration
-from bot.process.errors import NotListening
-from bot.process.sqlite_file import exclusive
+from bot.process import sqlite_file
+from bot.process.sqlite_file import NotListening, exclusive
 from bot.process.wiring import Bot
 from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import HERE
@@ -30,8 +29,7 @@ from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.core.database.listener import DatabaseListener
 from queue_engine.core.database.outage import OutageKind, fault_of
 from queue_engine.core.timing.backoff import Backoff, wait
-from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.core.timing.clock_changes import ClockChange
+from queue_engine.core.timing.clock import Clock, ClockChange, SystemClock
 from queue_engine.store import WakeupKind
 
 _log = structlog.get_logger("imq.process")
@@ -102,7 +100,7 @@ async def _started(bot: Bot, stop: asyncio.Event, *, web: bool, worker: bool) ->
 
     async def start() -> None:
         # A platform without a release phase runs both parts in one process, and nothing else migrates.
-        await migration.prepare(bot.database, migrates=web and worker)
+        await sqlite_file.prepare(bot.database, migrates=web and worker)
         await bot.start(worker=worker)
 
     return await start_when_database_answers(start, stop)

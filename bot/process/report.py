@@ -18,7 +18,7 @@ from prometheus_client import Metric
 
 from bot.gateway.http.limits import Budget
 from bot.metrics import Metrics, gauges
-from bot.metrics.exposition import CONTENT_TYPE, merged, parsed, text, with_process_label
+from bot.metrics.gauges import CONTENT_TYPE, merged, parsed, text, with_process_label
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.timing.clock import Clock
 from queue_engine.store import Store

@@ -12,12 +12,10 @@ from aiohttp import web
 
 from bot.gateway.http.client import Client
 from bot.http.site import LimitedSite
-from bot.process import lifecycle, migration
-from bot.process.errors import StartRefused
-from bot.process.sqlite_file import exclusive
+from bot.process import lifecycle, sqlite_file
+from bot.process.sqlite_file import StartRefused, exclusive
 from bot.registration.credentials import Credentials
-from bot.registration.pages import InstalledPage
-from bot.registration.site import Offer, RegistrationSite, addresses_of
+from bot.registration.site import InstalledPage, Offer, RegistrationSite, addresses_of
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
 from bot.settings.derived_keys import derive_key
 from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_settings
@@ -63,7 +61,7 @@ class SetupMode:
         `serves` says whether this process has a port, `migrates` whether it migrates PostgreSQL too. `bound` is a
         socket on which it listens instead of one of its own. Raises StartRefused.
         """
-        prepare = partial(migration.prepare, self._database, migrates=migrates)
+        prepare = partial(sqlite_file.prepare, self._database, migrates=migrates)
         try:
             if not await lifecycle.start_when_database_answers(prepare, self._stop):
                 return None, bound

@@ -13,9 +13,31 @@ from pathlib import Path
 
 import structlog
 
-from bot.process.errors import FileRefused
-from queue_engine.core.database.database import database_url
+from queue_engine.core.database.database import Database, database_url
 from queue_engine.core.timing.clock import SystemClock
+from queue_engine.migrations import MigrationError, MigrationState, migrate, migration_state
+
+
+class StartRefused(Exception):
+    """A process cannot start. The message says why, and what the operator does about it."""
+
+
+class NotMigrated(StartRefused):
+    """The database has the tables of another version, older or newer."""
+
+    def __init__(
+        self, message: str = "The database is empty or older than this version: run `imq migrate` first."
+    ) -> None:
+        super().__init__(message)
+
+
+class NotListening(StartRefused):
+    """The web process cannot listen on its address and port."""
+
+
+class FileRefused(StartRefused):
+    """SQLite's file cannot be created or written, or another process runs on it."""
+
 
 _log = structlog.get_logger("imq.process")
 
@@ -104,3 +126,18 @@ def _describe(role: str) -> str:
     return (
         f"`imq {role}`, process {os.getpid()} on {socket.gethostname()} since {SystemClock().now():%Y-%m-%d %H:%M} UTC"
     )
+
+
+async def prepare(database: Database, *, migrates: bool) -> None:
+    """Migrate an SQLite file, and PostgreSQL if `migrates` is set. Raises NotMigrated for tables of another version.
+
+    Processes that migrate PostgreSQL at the same time do so one after the other. Newer tables are accepted if they
+    tolerate this version: then old and new processes run side by side during an upgrade.
+    """
+    try:
+        if migrates or database.dialect == "sqlite" or await migration_state(database) is MigrationState.TOO_NEW:
+            await migrate(database)
+    except MigrationError as error:
+        raise NotMigrated(str(error)) from None
+    if await migration_state(database) is not MigrationState.USABLE:
+        raise NotMigrated

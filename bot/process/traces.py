@@ -23,8 +23,8 @@ from opentelemetry.trace import (
 )
 
 from bot import __version__
-from bot.logs.throttle import LogThrottle
-from queue_engine.core.observability.trace_record import TraceRecord, recording
+from bot.logs.configure import LogThrottle
+from queue_engine.core.observability.trace import TraceRecord, recording
 from queue_engine.core.timing.clock import SystemClock
 
 if TYPE_CHECKING:

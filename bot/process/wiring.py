@@ -15,39 +15,34 @@ from bot.api.access import Access
 from bot.api.app import PREFIX, ApiParts, create_api, described_routes, description, open_routes
 from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
-from bot.api.device_logins import LoginIds, LoginLimits
 from bot.api.finding import Report
-from bot.api.login import LoginRoutes, Logins
+from bot.api.login import LoginIds, LoginLimits, LoginRoutes, Logins
 from bot.api.waits import ChangeWaits
 from bot.gateway.app import App
 from bot.gateway.device_flow import DeviceFlow
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.shared_pace import SharedPace
-from bot.gateway.http.stored_tokens import StoredTokens
+from bot.gateway.http.pacing import SharedPace
+from bot.gateway.http.tokens import StoredTokens
+from bot.gateway.people import KnownTeams, TokenPermissions
 from bot.gateway.policies import Policies
-from bot.gateway.teams import KnownTeams
-from bot.gateway.token_permissions import TokenPermissions
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
 from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
 from bot.process.report import ProcessReporter, RequestCounts
-from bot.registration.pages import InstalledPage
+from bot.registration.site import InstalledPage
 from bot.settings.environment import HostSettings, Settings
-from bot.settings.github_website import website
+from bot.settings.safe_values import website
 from bot.sinks.client import SinkClient
-from bot.web.application import create_app
-from bot.web.readiness import Readiness, RequirementError
-from bot.web.status import QueueStatusHandler
+from bot.web.application import QueueStatusHandler, Readiness, RequirementError, create_app
 from bot.webhooks.missed_deliveries import MissedDeliveries
 from bot.webhooks.normalize import may_matter
 from bot.webhooks.receiver import Receiver
-from notifications.event_bus import Event, EventBus
+from notifications.event_bus import BusProgress, CheckRunProgress, Event, EventBus
 from notifications.outbox_dispatcher import OutboxDispatcher
-from notifications.progress_sink import BusProgress, CheckRunProgress
 from notifications.sinks.sender import SinkSender
-from notifications.sinks.sink_jobs import SinkJobs
+from notifications.sinks.sink import SinkJobs
 from notifications.sinks.text import Site
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.instants import InstantKind, clamp_instants, clock_offset
@@ -297,7 +292,7 @@ class Bot:
         """Examine the installation for a caller of the API. Raises RepositoryNotFound."""
         # Imported when used: few processes ever examine an installation.
         from bot.doctor.doctor import Doctor
-        from bot.doctor.host_facts import read_host
+        from bot.doctor.facts import read_host
         from bot.doctor.webhook_probe import WebhookProbe
 
         doctor = Doctor(

@@ -136,3 +136,12 @@ def seconds(value: object) -> object:
         return timedelta(seconds=float(value))
     except (ValueError, OverflowError):
         raise ValueError("is not a number of seconds; give one such as 30") from None
+
+
+def website(api_url: str) -> str:
+    """Return the origin of the website of this API: github.com, ghe.com (`api.`), or Enterprise Server (`/api/v3`)."""
+    parts = urlsplit(api_url)
+    host = parts.netloc
+    if parts.path.rstrip("/") in ("", "/") and host.startswith("api."):
+        host = host.removeprefix("api.")
+    return f"{parts.scheme}://{host}"

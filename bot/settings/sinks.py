@@ -18,11 +18,9 @@ from pydantic import (
 from pydantic_settings import NoDecode
 
 from bot.settings.safe_values import is_private
-from notifications.sinks.signature import key_of
-from notifications.sinks.sink import DEFAULT_EVENTS, EventKind, Sink, SinkKind
-from queue_engine.config.document import Document, parse
+from notifications.sinks.sink import DEFAULT_EVENTS, EventKind, Sink, SinkKind, key_of
+from queue_engine.config.document import ConfigError, Document, Problem, nearest, parse
 from queue_engine.config.patterns import branch_pattern
-from queue_engine.config.problems import ConfigError, Problem, nearest
 
 MOST_SINKS = 50
 

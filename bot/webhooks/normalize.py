@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from bot.gateway.facts import PASSING_CONCLUSIONS
-from bot.webhooks import known_facts
 from bot.webhooks.payloads import (
     CheckRunEvent,
     CheckSuiteEvent,
@@ -21,11 +20,116 @@ from bot.webhooks.payloads import (
     StatusEvent,
     WorkflowRunEvent,
 )
-from queue_engine.commands.comments import commands_in
+from queue_engine.commands.parse import commands_in
 from queue_engine.domain import webhooks
-from queue_engine.domain.known_facts import RULES, Fact, KnownName
+from queue_engine.domain.known_facts import (
+    DEFAULT_BRANCH,
+    RULES,
+    CheckResult,
+    CommitStatus,
+    ConversationChange,
+    Fact,
+    KnownName,
+    PullRequestState,
+    Push,
+    ReviewChange,
+    of_branch,
+    of_comment,
+    of_commit,
+    of_pull,
+)
 from queue_engine.domain.model import Repository
-from queue_engine.rules.check_timing import safe_link
+from queue_engine.rules.check_progress import safe_link
+
+
+def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
+    """Extract the pull request's state, and that its head exists."""
+    pull = event.pull_request
+    subject = of_pull(pull.number)
+    changed = event.label if event.action in {"labeled", "unlabeled"} else None
+    state = PullRequestState(
+        updated_at=pull.updated_at,
+        head=pull.head.sha,
+        base=pull.base.ref,
+        open=pull.state == "open",
+        merged=bool(pull.merged),
+        draft=bool(pull.draft),
+        labels=tuple(label.name for label in pull.labels),
+        title=pull.title,
+        label=changed.name if changed else None,
+        label_set=event.action == "labeled",
+        before=event.before if event.action == "synchronize" else None,
+        base_changed=event.action == "edited" and event.changes.base is not None,
+        by=event.sender.login if event.sender else None,
+        by_bot=event.sender is not None and event.sender.type == "Bot",
+        action=event.action,
+        auto_merge=pull.auto_merge is not None if "auto_merge" in pull.model_fields_set else None,
+    )
+    facts = [Fact(subject=subject, statement=state)]
+    if event.action == "synchronize":
+        facts.append(Fact(subject=of_commit(pull.head.sha), statement=KnownName()))
+    return tuple(facts)
+
+
+def of_push_event(event: PushEvent, branch: str) -> tuple[Fact, ...]:
+    """Extract that a branch moved, and that its new tip exists."""
+    push = Push(before=event.before, after=event.after, at=event.repository.pushed_at)
+    subjects = [of_branch(branch)]
+    if event.repository.default_branch == branch:
+        subjects.append(DEFAULT_BRANCH)
+    named = () if event.deleted else (Fact(subject=of_commit(event.after), statement=KnownName()),)
+    return (*(Fact(subject=subject, statement=push) for subject in subjects), *named)
+
+
+def of_check_run_event(event: CheckRunEvent) -> tuple[Fact, ...]:
+    """Extract that a check run completed."""
+    run = event.check_run
+    if run.id is None or run.conclusion is None:
+        return ()
+    ended = CheckResult(
+        id=run.id,
+        name=run.name,
+        app_id=run.app.id if run.app else None,
+        conclusion=run.conclusion,
+        started_at=run.started_at,
+        completed_at=run.completed_at,
+    )
+    return (Fact(subject=of_commit(run.head_sha), statement=ended),)
+
+
+def of_status_event(event: StatusEvent) -> tuple[Fact, ...]:
+    """Extract that a commit status was set."""
+    return (
+        Fact(
+            subject=of_commit(event.sha),
+            statement=CommitStatus(name=event.context, state=event.state, at=event.updated_at),
+        ),
+    )
+
+
+def of_comment_event(event: CommentEvent) -> tuple[Fact, ...]:
+    """Extract that a comment and its pull request exist."""
+    subjects = (of_pull(event.issue.number), of_comment(event.comment.id))
+    return tuple(Fact(subject=subject, statement=KnownName()) for subject in subjects)
+
+
+def of_review_event(event: ReviewEvent) -> tuple[Fact, ...]:
+    """Extract that a pull request exists, and the state of a review."""
+    subject, review = of_pull(event.pull_request.number), event.review
+    named = Fact(subject=subject, statement=KnownName())
+    if review is None or review.user is None:
+        return (named,)
+    by, by_bot = (None, False) if event.sender is None else (event.sender.login, event.sender.type == "Bot")
+    change = ReviewChange(author=review.user.login, state=review.state.lower(), by=by, by_bot=by_bot)
+    return named, Fact(subject=subject, statement=change)
+
+
+def of_review_thread_event(event: ReviewThreadEvent) -> tuple[Fact, ...]:
+    """Extract that a pull request exists, and the state of one of its conversations."""
+    subject = of_pull(event.pull_request.number)
+    change = ConversationChange(id=event.thread.node_id, resolved=event.action == "resolved")
+    return Fact(subject=subject, statement=KnownName()), Fact(subject=subject, statement=change)
+
 
 _BRANCH_PREFIX = "refs/heads/"
 
@@ -39,7 +143,7 @@ _MOST_NAMED = 25
 """Of more repositories that an installation gained or lost at once, none is named: IMQ lists all."""
 
 _OWN_RUN = re.compile(r"imq:\d+:(?P<number>[1-9]\d{0,9}):")
-"""The beginning of the external id that `notifications.render.check_run` gives to IMQ's check runs."""
+"""The beginning of the external id that `notifications.render.comment` gives to IMQ's check runs."""
 
 
 class _Delivery(NamedTuple):
@@ -102,7 +206,7 @@ def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.Webh
     common = event.common(delivery.id) | {
         "number": pull.number,
         "branch": pull.base.ref,
-        "facts": known_facts.of_pull_request_event(event),
+        "facts": of_pull_request_event(event),
     }
     label = event.label.name if event.label else None
     match event.action:
@@ -127,7 +231,7 @@ def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.Webh
 def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
     """Normalize a review, with the commands in its text."""
     pull, review = event.pull_request, event.review
-    facts = known_facts.of_review_event(event)
+    facts = of_review_event(event)
     common = event.common(delivery.id) | {"number": pull.number, "branch": pull.base.ref, "facts": facts}
     by_person = event.sender is not None and event.sender.type != "Bot"
     if event.action == "submitted" and by_person and review is not None and review.id is not None:
@@ -151,7 +255,7 @@ def _thread(event: ReviewThreadEvent, delivery: _Delivery) -> webhooks.WebhookEv
     GitHub sends the event to Apps with the permission `pull_requests` (docs, "Webhook events and payloads";
     palantir/bulldozer #819). Its payload has the pull request and the id of the thread (octokit/webhooks #593).
     """
-    pull, facts = event.pull_request, known_facts.of_review_thread_event(event)
+    pull, facts = event.pull_request, of_review_thread_event(event)
     return webhooks.ConversationWebhook(
         **event.common(delivery.id), number=pull.number, branch=pull.base.ref, facts=facts
     )
@@ -174,7 +278,7 @@ def _comment(event: CommentEvent, delivery: _Delivery) -> webhooks.WebhookEvent 
         association=event.comment.author_association,
         author=event.issue.user.login if event.issue.user else None,
         updated_at=max(stamps, default=None),
-        facts=known_facts.of_comment_event(event),
+        facts=of_comment_event(event),
     )
 
 
@@ -195,7 +299,7 @@ def _check_run(event: CheckRunEvent, delivery: _Delivery) -> webhooks.WebhookEve
         check_ended=run.completed_at,
         passed=run.conclusion in PASSING_CONCLUSIONS,
         skipped=run.conclusion == "skipped",
-        facts=known_facts.of_check_run_event(event),
+        facts=of_check_run_event(event),
     )
 
 
@@ -241,7 +345,7 @@ def _status(event: StatusEvent, delivery: _Delivery) -> webhooks.WebhookEvent | 
         check_url=safe_link(event.target_url),
         check_ended=event.updated_at,
         passed=event.state == "success",
-        facts=known_facts.of_status_event(event),
+        facts=of_status_event(event),
     )
 
 
@@ -260,7 +364,7 @@ def _push(event: PushEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None
         config=named or workflows or not (event.deleted or event.lists_all_changes),
         config_named=named,
         default_branch=event.repository.default_branch == branch,
-        facts=known_facts.of_push_event(event, branch),
+        facts=of_push_event(event, branch),
     )
 
 

@@ -13,13 +13,13 @@ import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot.http.body import MAX_TIME, Refused, read_body
 from bot.http.client_address import ClientAddresses, UntrustedProxy
-from bot.logs.throttle import LogThrottle
+from bot.http.form import MAX_TIME, Refused, read_body
+from bot.logs.configure import LogThrottle
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.webhooks import WebhookEvent
 

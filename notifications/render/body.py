@@ -9,14 +9,24 @@ from datetime import timedelta
 
 from notifications import texts
 from notifications.render import history, trains
-from notifications.render.escape import GHOST, MESSAGE_LIMIT, code, inert, link, mention
-from notifications.render.failing import failing_list
-from notifications.render.formats import commit, duration, instant, names, pull_requests
-from notifications.render.status import Names, caused_sentence, with_facts
+from notifications.render.escape import (
+    GHOST,
+    MESSAGE_LIMIT,
+    code,
+    commit,
+    duration,
+    inert,
+    instant,
+    link,
+    mention,
+    names,
+    pull_requests,
+)
+from notifications.render.status import Names, caused_sentence, failing_list, with_facts
 from notifications.texts import not_ready, waiting
 from notifications.texts.reasons import ReasonText
 from queue_engine.config.merge_commit import filled
-from queue_engine.domain.dequeue_reason import GREEN_BEFORE
+from queue_engine.domain.departure import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor

@@ -1,4 +1,4 @@
-"""Escape foreign text in GitHub's Markdown: names, GitHub's own messages, addresses, logins.
+"""Escape foreign text in GitHub's Markdown, and format instants, durations, numbers and commits. Pure.
 
 All foreign text is in a code span, where GitHub renders no markup and no HTML, notifies no one and links no issue.
 (In a repository's own texts, whose surroundings are unknown, it is written in entities.) Links are built from URLs that
@@ -6,6 +6,8 @@ were parsed and re-encoded; mentions only from valid logins.
 """
 
 import re
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote, urlsplit
 
 NAME_LIMIT = 120
@@ -85,3 +87,46 @@ def _safe_url(url: str | None) -> str | None:
     if not re.fullmatch(r"[A-Za-z0-9.:-]+", parts.netloc) or _REFERENCE_PATH.match(unquote(parts.path)):
         return None
     return quote(url, safe=_URL_SAFE)
+
+
+_SHA = re.compile(r"[0-9a-f]{40}")
+_NAMES_SHOWN = 5
+
+
+def commit(sha: str) -> str:
+    """Format a commit: its full SHA, which GitHub shortens and links, or a code span if it is invalid."""
+    return sha if _SHA.fullmatch(sha) else code(sha, 12)
+
+
+def duration(length: timedelta) -> str:
+    """Format a duration in its two largest units; seconds only below a minute."""
+    seconds = max(0, int(length.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, hours, days = seconds // 60 % 60, seconds // 3600 % 24, seconds // 86_400
+    units = [(days, "d"), (hours, "h"), (minutes, "min")]
+    while not units[0][0]:
+        units.pop(0)
+    return " ".join(f"{count} {unit}" for count, unit in units[:2] if count)
+
+
+def instant(at: datetime) -> str:
+    """Format an instant to the minute."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def pull_request(number: int) -> str:
+    """Format a pull request's number in a code span: a bare one would be a mention on its page."""
+    return code(f"#{number}")
+
+
+def pull_requests(numbers: Iterable[int]) -> str:
+    """Format several numbers."""
+    return ", ".join(map(pull_request, numbers))
+
+
+def names(found: Collection[str]) -> str:
+    """Format the first few names, and how many more there are."""
+    shown = ", ".join(code(name) for name in list(found)[:_NAMES_SHOWN])
+    more = len(found) - _NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown

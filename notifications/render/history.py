@@ -5,11 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifications.render.escape import MESSAGE_LIMIT, code
-from notifications.render.formats import duration, instant, names, pull_request, pull_requests
+from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, names, pull_request, pull_requests
 from notifications.texts import history as texts
+from queue_engine.domain.model import WHOLE_QUEUE, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 
 MOST_LINES = 30
 """The number of events shown, the latest."""

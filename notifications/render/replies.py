@@ -7,21 +7,64 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from notifications.render.body import names_of, not_followed
-from notifications.render.escape import MESSAGE_LIMIT, code, inert
-from notifications.render.failing import failing_sentence
-from notifications.render.formats import duration, instant, pull_request
-from notifications.render.status import Names, blocker_sentence, status_lines, with_facts
+from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
+from notifications.render.status import Names, blocker_sentence, failing_sentence, status_lines, with_facts
 from notifications.texts import REASONS
-from notifications.texts import replies as texts
 from notifications.texts.not_ready import NOT_READY
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.notice import CommandReply, Notice, Reply
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.notice import QUESTIONS, CommandReply, Notice, Reply, ReplyKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import QUESTIONS, ReplyKind
 from queue_engine.queries.pull_request_status import ReplyFacts
 from queue_engine.queries.queue_status import QueueStatus
+
+DONE = "{command} by {by} ({time}):"
+NOT_DONE = "{command} by {by} ({time}) was not executed:"
+
+REPLIES: Mapping[ReplyKind, str] = {
+    ReplyKind.QUEUED: "Queued for {base_branch} at position {position} of {depth}.",
+    ReplyKind.ALREADY_QUEUED: "Already queued for {base_branch} at position {position} of {depth}.",
+    ReplyKind.REQUEUED: "Requeued for {base_branch} with its current head at position {position} of {depth}.",
+    ReplyKind.HELD: "The queue for {base_branch} is full. The pull request waits for room.",
+    ReplyKind.NOT_READY: "{sentence} IMQ queues the pull request for {base_branch} as soon as it is ready. {next_step}",
+    ReplyKind.REFUSED: "{sentence} {next_step}",
+    ReplyKind.LEFT: "Dequeued from {base_branch}.",
+    ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
+    ReplyKind.NOT_QUEUED: "The pull request is not queued.",
+    ReplyKind.PRIORITY: "Priority {priority}: position {position} of {depth} in the queue for {base_branch}.",
+    ReplyKind.PAUSED: "Paused the queue for {base_branch}. To resume it, comment `/resume`.",
+    ReplyKind.FROZEN: "Froze the queue for {base_branch} until {until}. To end the freeze, comment `/resume`.",
+    ReplyKind.RESUMED: "Resumed the queue for {base_branch}.",
+    ReplyKind.NOT_PAUSED: "No one has paused the queue for {base_branch}.",
+    ReplyKind.STATUS: "Queue for {base_branch}:",
+    ReplyKind.HELP: "Begin a line of a comment with one of these commands:",
+    ReplyKind.NOT_ALLOWED: "This needs the role {needs} on the repository; {by} has {has}.",
+    ReplyKind.NOT_UNDERSTOOD: "{argument} is not valid. Usage: {usage}.",
+    ReplyKind.CHANGED_SINCE: "The pull request changed after this comment. Review it, and comment again.",
+    ReplyKind.TOO_MANY: "A comment can have at most {limit} commands. IMQ ignored this one and those after it.",
+    ReplyKind.FAILED: "GitHub refused the request. Details: {detail}",
+}
+
+PAUSED_AS_WELL = "It is also paused: the first `/resume` ends the pause, the second the freeze."
+FROZEN_AFTERWARDS = "If you resume it before {until}, it stays frozen until then; a second `/resume` ends the freeze."
+REASON_GIVEN = "Reason: {detail}."
+ARGUMENT_AT_FAULT = "{argument} {fault}. Usage: {usage}."
+ARGUMENT_MISSING = "An argument is missing. Usage: {usage}."
+JOINS_WITH = "Its priority will be {priority}."
+DELAYS = "This delays {others}."
+DELAYED = "{number} (about {delay})"
+PREEMPTS = "It preempts {number}, whose checks start over."
+PREEMPTS_LOSING = "It preempts {number}, whose checks start over after {lost}."
+DELAYS_NONE = "This delays no other pull request."
+MORE = "{count} more follow."
+OTHERS_HELD = "{held} more wait for room."
+OTHERS_NOT_READY = "{not_ready} more wait outside the queue until they are ready."
+EMPTY = "The queue is empty."
+QUEUE_LINE = "{place}. {number}: {status} since {since}"
+QUEUE_BLOCKED = "The queue is blocked: {sentence}"
+COMMAND = "{usage}: {help} Allowed: {right}."
+
 
 _MOST_LISTED = 20
 _MOST_SHOWN = 10
@@ -42,7 +85,7 @@ def render_replies(replies: CommandReply, notice: Notice, facts: ReplyFacts | No
 
 def _reply(reply: Reply, answer: CommandReply, notice: Notice, asked_for: ReplyFacts | None) -> list[str]:
     """Render one reply; of a reply that another version of IMQ stored in another form, only the first paragraph."""
-    opening = texts.DONE if reply.accepted else texts.NOT_DONE
+    opening = DONE if reply.accepted else NOT_DONE
     asked = opening.format(by=code(answer.by), command=code(f"/{reply.command}"), time=instant(answer.at))
     try:
         if reply.code in QUESTIONS:
@@ -60,19 +103,19 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.NOT_READY:
             return [_not_ready(reply, notice)]
         case ReplyKind.HELP:
-            return [texts.REPLIES[reply.code], *_commands()]
+            return [REPLIES[reply.code], *_commands()]
         case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:
             return [_fill(reply, answer), *_blockers(_BLOCKERS.validate_python(facts.get("blockers") or ()), notice)]
         case ReplyKind.HELD if "priority" in facts:
-            return [f"{_fill(reply, answer)} {texts.JOINS_WITH.format(priority=int(facts['priority']))}"]
+            return [f"{_fill(reply, answer)} {JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:
             return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts)]
         case ReplyKind.NOT_UNDERSTOOD if not facts["argument"]:
-            return [texts.ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
+            return [ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
         case ReplyKind.NOT_UNDERSTOOD if facts.get("fault"):
             # The fault ends a sentence of IMQ's, and may quote foreign text.
             usage, argument = code(facts["usage"]), code(facts["argument"])
-            return [texts.ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
+            return [ARGUMENT_AT_FAULT.format(argument=argument, fault=inert(facts["fault"]), usage=usage)]
         case ReplyKind.NOT_ALLOWED if facts.get("detail"):
             return [with_facts(_fill(reply, answer), None, facts["detail"])]
         case ReplyKind.PAUSED | ReplyKind.FROZEN:
@@ -93,7 +136,7 @@ def _status(reply: Reply, answer: CommandReply, notice: Notice, facts: ReplyFact
 
 def _fill(reply: Reply, answer: CommandReply) -> str:
     shown = {name: _format_fact(name, value) for name, value in reply.facts.items()}
-    return texts.REPLIES[reply.code].format(**{"by": code(answer.by)} | shown)
+    return REPLIES[reply.code].format(**{"by": code(answer.by)} | shown)
 
 
 def _format_fact(name: str, value: Any) -> str:
@@ -116,7 +159,7 @@ def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
     text = REASONS[Reason(facts["reason"])]
     names = {"base": code(notice.base_branch), "label": code(facts["label"] or notice.trigger_label)}
     sentence = with_facts(text.sentence.format(**names), None, facts.get("detail"))
-    return texts.REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
+    return REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
 
 
 def _not_ready(reply: Reply, notice: Notice) -> str:
@@ -126,15 +169,15 @@ def _not_ready(reply: Reply, notice: Notice) -> str:
     sentence = text.sentence.format(base=base) + failing_sentence(map(FailingCheck.of_data, facts.get("failing") or ()))
     sentence = with_facts(sentence, None, facts.get("detail"))
     shown = {"sentence": sentence, "next_step": text.next_step.format(base=base), "base_branch": base}
-    found = texts.REPLIES[ReplyKind.NOT_READY].format(**shown)
+    found = REPLIES[ReplyKind.NOT_READY].format(**shown)
     if "priority" in facts:
-        found += f" {texts.JOINS_WITH.format(priority=int(facts['priority']))}"
+        found += f" {JOINS_WITH.format(priority=int(facts['priority']))}"
     return found
 
 
 def _commands() -> list[str]:
     rows = (
-        texts.COMMAND.format(usage=code(command.usage), help=command.help, right=command.right.value)
+        COMMAND.format(usage=code(command.usage), help=command.help, right=command.right.value)
         for command in CATALOGUE.values()
     )
     return ["\n".join(f"- {row}" for row in rows)]
@@ -143,17 +186,17 @@ def _commands() -> list[str]:
 def _pause_details(facts: Mapping[str, Any]) -> Iterator[str]:
     """Render the details of a pause or a freeze."""
     if facts["detail"]:
-        yield texts.REASON_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
+        yield REASON_GIVEN.format(detail=code(facts["detail"], MESSAGE_LIMIT))
     if facts.get("paused"):
-        yield texts.PAUSED_AS_WELL
+        yield PAUSED_AS_WELL
     if facts.get("then"):
-        yield texts.FROZEN_AFTERWARDS.format(until=_instant(facts["then"]))
+        yield FROZEN_AFTERWARDS.format(until=_instant(facts["then"]))
 
 
 def _queue(found: QueueStatus | None) -> Iterator[str]:
     entries = () if found is None else found.entries[:_MOST_SHOWN]
     rows = [
-        texts.QUEUE_LINE.format(
+        QUEUE_LINE.format(
             place=place,
             number=pull_request(view.entry.number),
             status=code(view.entry.status),
@@ -161,31 +204,31 @@ def _queue(found: QueueStatus | None) -> Iterator[str]:
         )
         for place, view in enumerate(entries, start=1)
     ]
-    yield "\n".join(rows) if rows else texts.EMPTY
+    yield "\n".join(rows) if rows else EMPTY
     if found is None:
         return
     if (more := found.depth - len(rows)) > 0:
-        yield texts.MORE.format(count=more)
+        yield MORE.format(count=more)
     if found.held:
-        yield texts.OTHERS_HELD.format(held=found.held)
+        yield OTHERS_HELD.format(held=found.held)
     if found.not_ready:
-        yield texts.OTHERS_NOT_READY.format(not_ready=found.not_ready)
+        yield OTHERS_NOT_READY.format(not_ready=found.not_ready)
 
 
 def _blockers(blockers: Iterable[Blocker], notice: Notice) -> list[str]:
     """Render the queue's blockers, a line for each."""
     names = names_of(notice)
-    return [texts.QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names)) for each in blockers]
+    return [QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names)) for each in blockers]
 
 
 def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:
     others = [
         pull_request(int(number))
         if seconds is None
-        else texts.DELAYED.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
+        else DELAYED.format(number=pull_request(int(number)), delay=duration(timedelta(seconds=seconds)))
         for number, seconds in overtakes[:_MOST_LISTED]
     ]
-    return texts.DELAYS.format(others=", ".join(others)) if others else texts.DELAYS_NONE
+    return DELAYS.format(others=", ".join(others)) if others else DELAYS_NONE
 
 
 def _preempted(facts: Mapping[str, Any]) -> list[str]:
@@ -194,5 +237,5 @@ def _preempted(facts: Mapping[str, Any]) -> list[str]:
         return []
     number, lost = pull_request(int(facts["preempts"])), facts.get("lost")
     if lost is None:
-        return [texts.PREEMPTS.format(number=number)]
-    return [texts.PREEMPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]
+        return [PREEMPTS.format(number=number)]
+    return [PREEMPTS_LOSING.format(number=number, lost=duration(timedelta(seconds=lost)))]

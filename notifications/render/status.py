@@ -9,22 +9,52 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from notifications import texts
-from notifications.render.escape import MESSAGE_LIMIT, code
-from notifications.render.failing import failing_sentence
-from notifications.render.formats import duration, instant, names, pull_requests
+from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
 from notifications.render.trains import train_text
-from notifications.texts import why
+from notifications.texts import not_ready, waiting, why
 from notifications.texts.not_ready import NOT_READY
 from notifications.texts.reasons import ReasonText
 from notifications.texts.waiting import WAITS
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.dequeue_reason import Cause
+from queue_engine.domain.departure import Cause
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.reasons import Reason, WaitReason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView
-from queue_engine.rules.fair_share import FairShare
+from queue_engine.rules.priority import FairShare
+
+_SHOWN = 10
+
+
+def failing_list(failing: Iterable[FailingCheck]) -> Iterable[str]:
+    """Render the checks as a list with their links, if there are any."""
+    if lines := [f"- {each}" for each in _each(failing)]:
+        yield "\n".join([not_ready.FAILING, "", *lines])
+
+
+def failing_sentence(failing: Iterable[FailingCheck]) -> str:
+    """Render the checks as a sentence with their links; empty without any."""
+    found = ", ".join(_each(failing))
+    return f" {not_ready.FAILING} {found}." if found else ""
+
+
+def _each(failing: Iterable[FailingCheck]) -> list[str]:
+    every = tuple(failing)
+    found = [_one(each) for each in every[:_SHOWN]]
+    if more := len(every) - len(found):
+        found.append(waiting.AND_MORE.format(count=more))
+    return found
+
+
+def _one(failing: FailingCheck) -> str:
+    """Render a check, with the failed jobs of its workflow run, if there are others."""
+    shown = link(failing.check, failing.url)
+    if failing.jobs in {(), (failing.check,)}:
+        return shown
+    return f"{shown} {not_ready.FAILED_JOBS.format(jobs=names(failing.jobs))}"
+
 
 UNKNOWN_BASE = "its base branch"
 UNKNOWN_LABEL = "of the queue"

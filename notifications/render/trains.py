@@ -1,14 +1,62 @@
 """Render what a train does with a pull request, and what its landing saved. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
-from notifications.render.escape import code, link
-from notifications.render.formats import commit, duration, pull_request, pull_requests
-from notifications.texts import trains as texts
+from notifications.render.escape import code, commit, duration, link, pull_request, pull_requests
 from notifications.texts.kinds import KindText
-from queue_engine.domain.notice import Notice
-from queue_engine.domain.train_notice import TrainNotice, TrainProgress
+from queue_engine.domain.notice import Notice, NoticeKind, TrainNotice, TrainProgress
+
+KINDS: Mapping[NoticeKind, KindText] = {
+    NoticeKind.UPDATING: KindText("⏳ Merging it onto a train's branch for {base}", "Joining a train"),
+    NoticeKind.CHECKING: KindText("⏳ Waiting for the checks of its train for {base}", "Waiting for checks of a train"),
+    NoticeKind.READY: KindText("⏳ Checks of its train passed, landing on {base}", "Checks of a train passed, landing"),
+}
+"""Replace the texts of these kinds while a train tests the pull request."""
+
+BUILDING = "IMQ merges it with {numbers} onto one branch, to test them in one CI run."
+BUILDING_ALONE = "IMQ merges it onto a branch, to test it there."
+TESTED_TOGETHER = "IMQ tests it with {numbers} in one CI run, on the branch {branch}."
+TESTED_ALONE = "IMQ tests it alone, on the branch {branch}."
+RUN_FAILED = "A CI run of {numbers} failed."
+BISECTING = "IMQ tests parts of that run to find the cause; this part has {numbers}."
+BISECTING_ALONE = "IMQ tests this pull request alone to find the cause."
+BISECTION_WAITS = "IMQ tests other parts of that run first, to find the cause."
+NOT_THEIRS = "If another pull request of the run is the cause, this one stays in the queue."
+PASSED = "It passed with {numbers} in one CI run, which lands next."
+PASSED_ALONE = "It passed alone, and lands next."
+QUALIFIED = "It passed in a CI run with others, and lands with the next run that passes on top of {base}."
+HELD_BACK = "It conflicts with {number}, so IMQ tries it again when {number} has landed or left."
+HELD_BACK_BY_ONE_OF = "It conflicts with one of {numbers}; IMQ tries it again when that has landed or left."
+HELD_BACK_UNKNOWN = "It conflicts with a pull request ahead of it; IMQ tries it again when that has landed or left."
+OWN_HEAD: Mapping[str, str] = {
+    "forks_off": "It comes from a fork, and `trains.forks` is off for {base}.",
+    "unreviewed": "It comes from a fork, and no one with write access has approved its present head.",
+    "workflows": "It comes from a fork, and changes workflow files or local actions.",
+    "unknown": "It comes from a fork, and GitHub does not show whether it changes workflow files or local actions.",
+}
+OWN_HEAD_HOW = "So IMQ tests it alone, by its own head, after those ahead of it: on a train's branch CI has secrets."
+FAILED_ALONE = "The failed CI run tested only this pull request on top of {base}: no other pull request is the cause."
+RUN = "CI run: {run}."
+
+CLOSED_UNMERGED = "GitHub did not show it as merged within a day, although {base} contains {commit}. So IMQ closed it."
+UNLANDED = (
+    "{head} landed. The newer commits, up to {newer}, did not land, so the pull request is still open. To queue them, "
+    "comment `/queue` or add the label {label}."
+)
+LANDED_WITH = "It landed with {numbers}, tested in one CI run."
+RUNS_SAVED_ONE = "The train saved 1 CI run."
+RUNS_SAVED = "The train saved {count} CI runs."
+TIME_SAVED_ONE = "The train saved 1 CI run, about {time} of CI."
+TIME_SAVED = "The train saved {count} CI runs, about {time} of CI."
+
+SUSPICION = "A CI run with it failed. The chance that this pull request breaks its run is {chance}."
+SUSPICION_FRESH = "The chance that this pull request breaks its run is {chance}: so many earlier ones did."
+CERTAIN, HARDLY = "more than 99 %", "less than 1 %"
+ABOUT = "about {percent} % ({words})"
+ONE_IN, ALL_BUT_ONE = "1 in {count}", "{others} in {count}"
+OF_TEN = "{count} in 10"
+
 
 _MOST_NUMBERS = 12
 """A train may have a hundred members: a comment names the first few."""
@@ -16,7 +64,7 @@ _MOST_NUMBERS = 12
 
 def kind_text(notice: Notice) -> KindText | None:
     """Return the headline and title of a member; None where they are those of any other pull request."""
-    return None if notice.train is None else texts.KINDS.get(notice.kind)
+    return None if notice.train is None else KINDS.get(notice.kind)
 
 
 def with_candidate_page(notice: Notice, repository: str, website: str | None) -> Notice:
@@ -38,10 +86,10 @@ def state_sentence(notice: Notice) -> str | None:
     """Say why a pull request that landed is open, or why IMQ closed it; None for any other."""
     if notice.unlanded_head is not None:
         head, newer = commit(notice.head_sha), commit(notice.unlanded_head)
-        return texts.UNLANDED.format(head=head, newer=newer, label=code(notice.trigger_label))
+        return UNLANDED.format(head=head, newer=newer, label=code(notice.trigger_label))
     if not notice.closed_unmerged or notice.landed_sha is None:
         return None
-    return texts.CLOSED_UNMERGED.format(base=code(notice.base_branch), commit=commit(notice.landed_sha))
+    return CLOSED_UNMERGED.format(base=code(notice.base_branch), commit=commit(notice.landed_sha))
 
 
 def landing_paragraph(notice: Notice) -> Iterable[str]:
@@ -51,14 +99,14 @@ def landing_paragraph(notice: Notice) -> Iterable[str]:
         return
     sentences = []
     if others := _others(landing.members, notice.number):
-        sentences.append(texts.LANDED_WITH.format(numbers=_numbers(others)))
+        sentences.append(LANDED_WITH.format(numbers=_numbers(others)))
     if landing.runs_saved > 0:
         one = landing.runs_saved == 1
         if landing.ci_saved is None:
-            template = texts.RUNS_SAVED_ONE if one else texts.RUNS_SAVED
+            template = RUNS_SAVED_ONE if one else RUNS_SAVED
             sentences.append(template.format(count=landing.runs_saved))
         else:
-            template = texts.TIME_SAVED_ONE if one else texts.TIME_SAVED
+            template = TIME_SAVED_ONE if one else TIME_SAVED
             sentences.append(template.format(count=landing.runs_saved, time=duration(landing.ci_saved)))
     if sentences:
         yield " ".join(sentences)
@@ -66,26 +114,26 @@ def landing_paragraph(notice: Notice) -> Iterable[str]:
 
 def suspicion_sentence(suspicion: float, *, failed: bool) -> str:
     """Say the chance that a pull request breaks its run; `failed` if a run with it has failed."""
-    template = texts.SUSPICION if failed else texts.SUSPICION_FRESH
+    template = SUSPICION if failed else SUSPICION_FRESH
     return template.format(chance=chance(suspicion))
 
 
 def chance(share: float) -> str:
     """Say a chance as a percentage, and in plain words."""
     if share > 0.99:
-        return texts.CERTAIN
+        return CERTAIN
     if share < 0.01:
-        return texts.HARDLY
-    return texts.ABOUT.format(percent=round(share * 100), words=_share_words(share))
+        return HARDLY
+    return ABOUT.format(percent=round(share * 100), words=_share_words(share))
 
 
 def _share_words(share: float) -> str:
     if share <= 0.15:
-        return texts.ONE_IN.format(count=round(1 / share))
+        return ONE_IN.format(count=round(1 / share))
     if share >= 0.95:
         count = round(1 / (1 - share))
-        return texts.ALL_BUT_ONE.format(others=count - 1, count=count)
-    return texts.OF_TEN.format(count=min(9, max(2, round(share * 10))))
+        return ALL_BUT_ONE.format(others=count - 1, count=count)
+    return OF_TEN.format(count=min(9, max(2, round(share * 10))))
 
 
 def train_text(train: TrainNotice, number: int, base_branch: str) -> list[str]:
@@ -104,45 +152,45 @@ def member_sentences(train: TrainNotice, number: int, base_branch: str) -> list[
 def _sentences(train: TrainNotice, notice: Notice) -> Iterable[str]:
     yield from member_sentences(train, notice.number, notice.base_branch)
     if train.url is not None and train.run is not None:
-        yield texts.RUN.format(run=link(str(train.run), train.url))
+        yield RUN.format(run=link(str(train.run), train.url))
 
 
 def _steps(train: TrainNotice, others: Sequence[int], base_branch: str) -> Iterable[str]:
     match train.progress:
         case TrainProgress.BUILDING:
-            yield texts.BUILDING.format(numbers=_numbers(others)) if others else texts.BUILDING_ALONE
+            yield BUILDING.format(numbers=_numbers(others)) if others else BUILDING_ALONE
         case TrainProgress.TESTING:
             yield _tested(train, others)
         case TrainProgress.BISECTING:
-            yield texts.RUN_FAILED.format(numbers=_numbers(train.failed))
-            yield texts.BISECTING.format(numbers=_numbers(train.members)) if train.members else texts.BISECTION_WAITS
-            yield texts.NOT_THEIRS
+            yield RUN_FAILED.format(numbers=_numbers(train.failed))
+            yield BISECTING.format(numbers=_numbers(train.members)) if train.members else BISECTION_WAITS
+            yield NOT_THEIRS
         case TrainProgress.ALONE:
-            yield texts.RUN_FAILED.format(numbers=_numbers(train.failed))
-            yield texts.BISECTING_ALONE
-            yield texts.NOT_THEIRS
+            yield RUN_FAILED.format(numbers=_numbers(train.failed))
+            yield BISECTING_ALONE
+            yield NOT_THEIRS
         case TrainProgress.PASSED:
-            yield texts.PASSED.format(numbers=_numbers(others)) if others else texts.PASSED_ALONE
+            yield PASSED.format(numbers=_numbers(others)) if others else PASSED_ALONE
         case TrainProgress.QUALIFIED:
-            yield texts.QUALIFIED.format(base=code(base_branch))
+            yield QUALIFIED.format(base=code(base_branch))
         case TrainProgress.HELD_BACK if train.conflict is not None:
-            yield texts.HELD_BACK.format(number=pull_request(train.conflict))
+            yield HELD_BACK.format(number=pull_request(train.conflict))
         case TrainProgress.HELD_BACK if train.conflicts:
-            yield texts.HELD_BACK_BY_ONE_OF.format(numbers=_numbers(train.conflicts))
+            yield HELD_BACK_BY_ONE_OF.format(numbers=_numbers(train.conflicts))
         case TrainProgress.HELD_BACK:
-            yield texts.HELD_BACK_UNKNOWN
+            yield HELD_BACK_UNKNOWN
         case TrainProgress.OWN_HEAD:
-            yield texts.OWN_HEAD[train.own_head or ""].format(base=code(base_branch))
-            yield texts.OWN_HEAD_HOW
+            yield OWN_HEAD[train.own_head or ""].format(base=code(base_branch))
+            yield OWN_HEAD_HOW
         case TrainProgress.FAILED_ALONE:
-            yield texts.FAILED_ALONE.format(base=code(base_branch))
+            yield FAILED_ALONE.format(base=code(base_branch))
 
 
 def _tested(train: TrainNotice, others: Sequence[int]) -> str:
     branch = code(train.branch or "imq")
     if others:
-        return texts.TESTED_TOGETHER.format(numbers=_numbers(others), branch=branch)
-    return texts.TESTED_ALONE.format(branch=branch)
+        return TESTED_TOGETHER.format(numbers=_numbers(others), branch=branch)
+    return TESTED_ALONE.format(branch=branch)
 
 
 def _others(members: Sequence[int], number: int) -> list[int]:

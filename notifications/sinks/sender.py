@@ -14,13 +14,10 @@ from typing import Any, Protocol
 import structlog
 
 from notifications.sinks.answers import Answer, ReceiverError, Verdict, asked_wait, described, judge
-from notifications.sinks.message import Message
-from notifications.sinks.signature import headers
-from notifications.sinks.sink import SINK_JOBS, Sink, SinkKind
+from notifications.sinks.sink import SINK_JOBS, Message, Sink, SinkKind, headers
 from notifications.sinks.slack import slack_payload
 from notifications.sinks.text import Site, link, next_step, queue_link, sentence
-from queue_engine.core.jobs.job import Job
-from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome, Retry
+from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.clock import Clock

@@ -1,8 +1,30 @@
-"""A sink: where messages go, and which events it wants. Plain data whose secrets no `repr` shows."""
+"""A sink: where messages go, and which events it wants. Plain data whose secrets no `repr` shows.
 
-from collections.abc import Mapping
+The engine calls this through its port, in the transaction of the event, so that no message is lost (P2). A private
+repository's events go only to sinks one of whose patterns matches the repository.
+
+Signed is `{id}.{timestamp}.{body}` by HMAC-SHA256, in base64 after `v1,`. While a secret is replaced there are several
+signatures, separated by spaces. Sources: the specification (github.com/standard-webhooks/standard-webhooks), its
+library for Python (`standardwebhooks` 1.1.0), and Symfony's StandardWebhooksSignature.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from queue_engine.config.patterns import branch_matches
+from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.core.jobs.job import JobRequest
+from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue, TimelineEvent
+from queue_engine.domain.reasons import REASONS, Outcome, Reason
 
 
 class SinkKind(StrEnum):
@@ -59,3 +81,240 @@ class Sink:
     def host(self) -> str:
         """The host of the address, which is no secret."""
         return self.url.split("://", 1)[-1].split("/", 1)[0].rpartition("@")[2]
+
+
+_OF_EVENTS: Mapping[str, EventKind] = {
+    "failed": EventKind.EJECTED,
+    "cancelled": EventKind.DEQUEUED,
+    "landed": EventKind.LANDED,
+    "queued": EventKind.QUEUED,
+    "landed_outside": EventKind.LANDED_OUTSIDE,
+    "paused": EventKind.PAUSED,
+    "resumed": EventKind.RESUMED,
+}
+_OF_REASONS: Mapping[tuple[str, Reason], EventKind] = {
+    ("paused", Reason.BASE_RED): EventKind.BASE_RED,
+    ("resumed", Reason.BASE_RED): EventKind.BASE_GREEN,
+    ("paused", Reason.FROZEN): EventKind.FROZEN,
+    ("paused", Reason.TREE_MISMATCH): EventKind.TREE_MISMATCH,
+}
+
+_LONGEST = 1000
+"""Characters of a text of others that a message keeps."""
+_MOST_CHECKS = 20
+
+
+class FailingCheck(BaseModel):
+    """A check that failed: its page, and the names of its failed jobs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    check: str
+    url: str | None = None
+    jobs: tuple[str, ...] = ()
+
+
+class Message(BaseModel):
+    """The content of a message, before rendering. Texts of others are as GitHub has them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: EventKind
+    at: datetime
+    event: str
+    """The timeline's name of the event."""
+    repository: str | None = None
+    base_branch: str | None = None
+    number: int | None = None
+    title: str | None = None
+    author: str | None = None
+    reason: Reason | None = None
+    detail: str | None = None
+    by: str | None = None
+    until: str | None = None
+    sha: str | None = None
+    before: str | None = None
+    failing: tuple[FailingCheck, ...] = ()
+
+    @property
+    def whose_move(self) -> str:
+        """Who has to act now."""
+        if self.kind is EventKind.DEAD_LETTER:
+            return "operator"
+        if self.reason is None or self.event in {"resumed", "landed"}:
+            return "none"
+        return REASONS[self.reason].next_actor.value
+
+
+def kind_of(event: TimelineEvent) -> EventKind | None:
+    """Return the kind of an event; None if no sink can want it."""
+    if event.reason is not None and (kind := _OF_REASONS.get((event.event, event.reason))) is not None:
+        return kind
+    return _OF_EVENTS.get(event.event)
+
+
+def of_event(event: TimelineEvent, subject: Entry | Queue, kind: EventKind) -> Message:
+    """Create the message about an event of an entry or of a queue."""
+    data = event.data
+    entry = subject if isinstance(subject, Entry) else None
+    return Message(
+        kind=kind,
+        at=event.at,
+        event=event.event,
+        repository=subject.repository.full_name,
+        base_branch=event.base_branch,
+        number=None if event.number == WHOLE_QUEUE else event.number,
+        title=None if entry is None else entry.title[:_LONGEST],
+        author=None if entry is None else entry.author,
+        reason=event.reason,
+        detail=_text(data, "detail"),
+        by=_text(data, "dequeued_by") or _text(data, "by"),
+        until=_text(data, "until"),
+        sha=_text(data, "sha"),
+        before=_text(data, "before"),
+        failing=_failing(event),
+    )
+
+
+def of_dead_letter(letter: DeadLetter) -> Message:
+    """Create the message about a new dead letter."""
+    return Message(
+        kind=EventKind.DEAD_LETTER,
+        at=letter.failed_at,
+        event=EventKind.DEAD_LETTER.value,
+        repository=repository_of(letter),
+        detail=f"{letter.job_type} {letter.id}: {letter.error_message}"[:_LONGEST],
+    )
+
+
+def repository_of(letter: DeadLetter) -> str | None:
+    """Return the repository that a dead letter names; None if it names none, or only by its id."""
+    owner, name = letter.payload.get("owner"), letter.payload.get("name")
+    return f"{owner}/{name}" if isinstance(owner, str) and isinstance(name, str) else None
+
+
+def _text(data: Mapping[str, Any], name: str) -> str | None:
+    value = data.get(name)
+    return value[:_LONGEST] if isinstance(value, str) and value else None
+
+
+def _failing(event: TimelineEvent) -> tuple[FailingCheck, ...]:
+    """Return the failing checks of an ejection, with their pages where the event has them."""
+    if event.reason is None or REASONS[event.reason].outcome is not Outcome.FAILED:
+        return ()
+    found = event.data.get("failing")
+    if isinstance(found, list) and found:
+        return tuple(_check(each) for each in found[:_MOST_CHECKS] if isinstance(each, dict))
+    names = event.data.get("checks")
+    return tuple(FailingCheck(check=str(name)) for name in names[:_MOST_CHECKS]) if isinstance(names, list) else ()
+
+
+def _check(found: Mapping[str, Any]) -> FailingCheck:
+    url, jobs = found.get("url"), found.get("jobs")
+    return FailingCheck(
+        check=str(found.get("check", "?"))[:_LONGEST],
+        url=url if isinstance(url, str) else None,
+        jobs=tuple(str(job)[:_LONGEST] for job in jobs[:_MOST_CHECKS]) if isinstance(jobs, list) else (),
+    )
+
+
+_BEHIND_WEBHOOKS = -1
+"""The priority of these jobs: a burst of messages delays no webhook."""
+
+Creation = Callable[[], Message]
+"""Creates the message of an event that some sink wants."""
+
+_log = structlog.get_logger("imq.sinks")
+
+
+class SinkJobs:
+    """Implements the engine's ports `EventJobs` (`of_event`) and `FollowUp` (`of_dead_letter`)."""
+
+    def __init__(self, sinks: Iterable[Sink]) -> None:
+        self._sinks = tuple(sinks)
+
+    def of_event(self, event: TimelineEvent, subject: Entry | Queue) -> Iterable[JobRequest]:
+        """Name the jobs that an event causes."""
+        if not self._sinks or (kind := kind_of(event)) is None:
+            return ()
+        return self._jobs(kind, subject.repository.full_name, event.base_branch, lambda: of_event(event, subject, kind))
+
+    def of_dead_letter(self, letter: DeadLetter) -> Iterable[JobRequest]:
+        """Name the jobs that a dead letter causes; one of a sink causes none, as two sinks would never end."""
+        if not self._sinks or letter.job_type in SINK_JOBS.values():
+            return ()
+        message = of_dead_letter(letter)
+        return self._jobs(EventKind.DEAD_LETTER, message.repository, None, lambda: message)
+
+    def _jobs(self, kind: EventKind, repository: str | None, branch: str | None, create: Creation) -> list[JobRequest]:
+        wanted = [sink for sink in self._sinks if wants(sink, kind, repository, branch)]
+        try:
+            return list(_requests(wanted, create)) if wanted else []
+        except Exception:
+            # A message may fail, the change of the queue must not.
+            _log.exception("sink_message_failed", kind=kind.value)
+            return []
+
+
+def wants(sink: Sink, kind: EventKind, repository: str | None, branch: str | None) -> bool:
+    """Return whether a sink wants an event of this repository and branch.
+
+    What belongs to no known repository goes only to sinks that get every repository.
+    """
+    if kind not in sink.events:
+        return False
+    if repository is None:
+        return EVERY_REPOSITORY in sink.repositories
+    return matches(sink, repository) and (
+        branch is None or any(branch_matches(pattern, branch) for pattern in sink.branches)
+    )
+
+
+def matches(sink: Sink, repository: str) -> bool:
+    """Return whether one of the sink's patterns matches a repository; GitHub's names have no case."""
+    return any(branch_matches(pattern.casefold(), repository.casefold()) for pattern in sink.repositories)
+
+
+def request_of(sink: Sink, message: Message) -> JobRequest:
+    """Create the job that sends a message; the jobs of one sink share a process, which keeps their order."""
+    content = {"sink": sink.name, "message": message.model_dump(mode="json", exclude_none=True)}
+    return JobRequest(SINK_JOBS[sink.kind], f"sink:{sink.name}", content, priority=_BEHIND_WEBHOOKS)
+
+
+def _requests(sinks: Iterable[Sink], create: Creation) -> Iterator[JobRequest]:
+    message = create()
+    for sink in sinks:
+        yield request_of(sink, message)
+
+
+PREFIX = "whsec_"
+"""Begins a secret; its key follows in base64."""
+
+_SHORTEST, _LONGEST_SIGNATURE = 24, 64
+"""Bytes of a key, by the specification."""
+
+
+def key_of(secret: str) -> bytes:
+    """Return the key of a secret. Raises ValueError, whose message does not repeat the secret."""
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True) if secret.startswith(PREFIX) else b""
+    except ValueError:
+        key = b""
+    if not _SHORTEST <= len(key) <= _LONGEST_SIGNATURE:
+        raise ValueError(
+            f"must be {PREFIX} and the base64 of {_SHORTEST} to {_LONGEST_SIGNATURE} random bytes: draw one with "
+            f'`echo "{PREFIX}$(openssl rand -base64 32)"`'
+        )
+    return key
+
+
+def headers(message_id: str, at: datetime, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:
+    """Return the three headers of a webhook that is sent at this instant."""
+    timestamp = str(int(at.timestamp()))
+    signed = b".".join((message_id.encode(), timestamp.encode(), body))
+    signatures = (base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode() for key in keys)
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "webhook-signature": " ".join(f"v1,{each}" for each in signatures),
+    }

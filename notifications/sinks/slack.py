@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from notifications.render.escape import one_line
-from notifications.sinks.message import FailingCheck, Message
+from notifications.sinks.sink import FailingCheck, Message
 from notifications.sinks.text import Site, headline, link, next_step, queue_link, sentence
 
 _TITLE = 200

@@ -1,26 +1,55 @@
 """The sentences and links of a message: the same for all kinds of sinks, in plain text."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from notifications import texts
-from notifications.sinks.message import Message
-from notifications.sinks.sink import EventKind
-from notifications.texts import sinks as sink_texts
+from notifications.sinks.sink import EventKind, Message
 from queue_engine.domain.reasons import ReasonActor
+
+HEADLINES: Mapping[str, str] = {
+    "ejected": "❌ Removed from the queue for {base}",
+    "landed_outside": "⚠️ {base} moved outside the queue",
+    "base_red": "🔴 {base} is failing its own checks",
+    "base_green": "🟢 {base} passes its checks again",
+    "landed": "✅ Landed on {base}",
+    "queued": "⏳ Queued for {base}",
+    "dequeued": "↩️ Dequeued from {base}",
+    "paused": "⏸️ The queue for {base} is paused",
+    "resumed": "▶️ The queue for {base} continues",
+    "frozen": "❄️ {base} is frozen",
+    "tree_mismatch": "⚠️ Not as tested: the queue for {base} is paused",
+    "dead_letter": "📭 A job of IMQ failed for good",
+    "test": "👋 A test message of IMQ",
+}
+"""By kind of event."""
+
+LANDED_OUTSIDE = "Someone merged or pushed to {base}, and IMQ did not test that."
+BASE_GREEN = "IMQ tests and merges pull requests again."
+LANDED = "The pull request landed."
+QUEUED = "The pull request waits in the queue."
+RESUMED = "The queue tests and merges again."
+DEAD_LETTER = "IMQ gave up a job. To see it, run `imq jobs list`."
+TEST = "This sink works."
+
+LABEL = "that queues it"
+"""Replaces the label's name: each repository chooses its own."""
+FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
+
 
 _SHA = re.compile(r"[0-9a-f]{40,64}")
 _NO_COMMIT = re.compile(r"0+")
 
 _SENTENCES = {
-    EventKind.LANDED_OUTSIDE: sink_texts.LANDED_OUTSIDE,
-    EventKind.BASE_GREEN: sink_texts.BASE_GREEN,
-    EventKind.LANDED: sink_texts.LANDED,
-    EventKind.QUEUED: sink_texts.QUEUED,
-    EventKind.RESUMED: sink_texts.RESUMED,
-    EventKind.DEAD_LETTER: sink_texts.DEAD_LETTER,
-    EventKind.TEST: sink_texts.TEST,
+    EventKind.LANDED_OUTSIDE: LANDED_OUTSIDE,
+    EventKind.BASE_GREEN: BASE_GREEN,
+    EventKind.LANDED: LANDED,
+    EventKind.QUEUED: QUEUED,
+    EventKind.RESUMED: RESUMED,
+    EventKind.DEAD_LETTER: DEAD_LETTER,
+    EventKind.TEST: TEST,
 }
 
 
@@ -36,7 +65,7 @@ class Site:
 
 def headline(message: Message, base: str) -> str:
     """Return the headline; `base` is the branch as this kind of sink writes it."""
-    return sink_texts.HEADLINES[message.kind.value].format(base=base)
+    return HEADLINES[message.kind.value].format(base=base)
 
 
 def sentence(message: Message, base: str) -> str:
@@ -77,4 +106,4 @@ def queue_link(message: Message, site: Site) -> str | None:
 
 
 def _filled(text: str, base: str) -> str:
-    return text.format(base=base, label=sink_texts.LABEL, fix=sink_texts.FIX_LABEL)
+    return text.format(base=base, label=LABEL, fix=FIX_LABEL)

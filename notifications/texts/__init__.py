@@ -7,16 +7,20 @@ change that fixes a red base.
 Lives here: texts. May not live here: code that chooses among them or fills them in.
 """
 
-from notifications.texts.actors import (
+from notifications.texts.history import HISTORY
+from notifications.texts.kinds import (
     ASK,
     ASK_SOMEBODY,
+    KINDS,
+    MISMATCH,
     NEXT_STEP_FOR,
     NEXT_STEP_FOR_PEOPLE,
     NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER,
     NO_FIX_LABEL,
+    SUPERSEDED_SUMMARY,
+    SUPERSEDED_TITLE,
+    KindText,
 )
-from notifications.texts.history import HISTORY
-from notifications.texts.kinds import KINDS, MISMATCH, SUPERSEDED_SUMMARY, SUPERSEDED_TITLE, KindText
 from notifications.texts.reasons import AFTER_UPDATE, BOT, CAUSED, CHECK_GREEN_BEFORE, REASONS, WHO
 
 __all__ = [

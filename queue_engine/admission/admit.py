@@ -6,17 +6,16 @@ from datetime import datetime
 
 import structlog
 
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import EnqueueRequest
 from queue_engine.admission.entries import record_consent, store_entry
-from queue_engine.admission.label_throttle import count_label, count_label_gone
-from queue_engine.admission.lost_webhooks import await_webhook, is_labeled_head
-from queue_engine.admission.rejection import refuse
-from queue_engine.admission.rejection_history import RejectionHistory, announce_ignored, rejection_history
+from queue_engine.admission.head_consent import await_webhook, is_labeled_head
+from queue_engine.admission.rejection import RejectionHistory, announce_ignored, refuse, rejection_history
 from queue_engine.admission.required_facts import requirements_of
 from queue_engine.admission.stacks import placed
+from queue_engine.admission.throttle import count_label, count_label_gone
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Repository
@@ -25,7 +24,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import LabelStates, label_states
-from queue_engine.rules.consent_changes import withdrawn_since_label
+from queue_engine.rules.consent import withdrawn_since_label
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import (
     UNKNOWN_HEAD,
@@ -38,11 +37,11 @@ from queue_engine.rules.eligibility import (
     RequiredFacts,
     check_eligibility,
 )
+from queue_engine.rules.new_heads import behind_others, head_branch_of
 from queue_engine.rules.priority import trusted_of
-from queue_engine.rules.shared_heads import behind_others, head_branch_of
 from queue_engine.store.entries import Entries
 from queue_engine.store.known import stale_comments
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.shadow_pulls import Shadow
 
 _log = structlog.get_logger("imq.admission")

@@ -1,14 +1,16 @@
-"""Load the stored facts of a pull request, once for each event about it.
+"""The stored facts of a pull request, loaded once for each event about it; and the request to queue it.
 
 Handlers of webhooks, commands and API calls, and the reconciler, load a case and pass it down. Every transaction
 compares the entry with that of the case by its version. A case is loaded again only after such a comparison failed.
 """
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.model import Entry, EntryOrder, Repository
+from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 
 
@@ -51,3 +53,38 @@ async def load_case(engine: Engine, repository: Repository, number: int, *, deli
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, number)
     return Case(repository, number, entry, delivery)
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueRequest:
+    """A request to queue a pull request, by a label, a command, an API call or the reconciler.
+
+    `head_sha` is the head that had the label, and `base_branch` the branch to land on; None when only the reconciler
+    found the label, which then means the present ones. `label` was set at `labeled_at`. `by_machine`: automation sent
+    the request, not a person. With `gives_consent` the requester consents to the present labels. A push to a queued
+    pull request gives none: then only the labels that were trusted before count.
+    """
+
+    case: Case
+    by: str | None
+    head_sha: str | None
+    base_branch: str | None = None
+    label: str | None = None
+    webhook_is_late: bool = False
+    """The label's webhook, which names its head, did not come in time; see `queue_engine.admission.head_consent`."""
+    labeled_at: datetime | None = None
+    by_machine: bool = False
+    arrived_at: datetime | None = None
+    """When the request was made, if long ago, as after a failure, or for a label whose webhook was lost: the entry gets
+    the position of that time (P3)."""
+    stored_at: datetime | None = None
+    """When the label's webhook was stored; None where none was, so that the request counts from now."""
+    gives_consent: bool = True
+    sets_label: str | None = None
+    """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""
+    may_wait: bool = True
+    """Whether the entry may wait for room; otherwise a full queue refuses the request."""
+    order: EntryOrder | None = None
+    """The precedence that the entry keeps; None: that of its labels."""
+    leaves_for: Reason | None = None
+    """The reason for which the present entry leaves in the same transaction, if the pull request is queued again."""

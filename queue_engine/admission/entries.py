@@ -1,23 +1,20 @@
 """Store a pull request that joins its queue."""
 
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import EnqueueRequest
 from queue_engine.config.model import Policy
 from queue_engine.core.observability import trace
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, PullRequestState, of_pull
-from queue_engine.domain.model import Entry, Queue, Repository
+from queue_engine.domain.model import Entry, Queue, Repository, UnmetRequirement
 from queue_engine.domain.policy import has_label
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change
-from queue_engine.effects.github_merges import disable_later
-from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
+from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later
 from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.checks import requires_own_check
-from queue_engine.rules.consent_changes import last_change
+from queue_engine.rules.consent import last_change
 from queue_engine.rules.eligibility import disables_auto_merge
-from queue_engine.rules.fair_share import earliest_key
-from queue_engine.rules.priority import precedence_of
-from queue_engine.rules.shared_heads import head_branch_of
+from queue_engine.rules.new_heads import head_branch_of
+from queue_engine.rules.priority import earliest_key, precedence_of
 from queue_engine.store import EntryConflict
 
 

@@ -15,9 +15,8 @@ from datetime import timedelta
 import structlog
 
 from queue_engine.admission.admit import admit
-from queue_engine.admission.case import Case
-from queue_engine.admission.enqueue_request import EnqueueRequest
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.admission.case import Case, EnqueueRequest
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.policy import NotReadyPushPolicy
@@ -33,12 +32,12 @@ from queue_engine.rules.new_heads import (
     UnknownFact,
     keeps_position,
     may_bind,
+    most_active,
     updated_for,
     with_pushed_head,
     with_shared_update,
 )
 from queue_engine.rules.readiness import wait_ended
-from queue_engine.rules.shared_heads import most_active
 
 _log = structlog.get_logger("imq.new_heads")
 

@@ -1,14 +1,25 @@
-"""Refuse pull requests: store and announce why they are not eligible."""
+"""Refuse pull requests: store and announce why they are not eligible.
+
+IMQ cannot recognize automation that uses a person's account. So IMQ judges repeated requests for the same head ever
+less often, and says so once: a person hardly notices, and a loop costs almost nothing. Automation that sets the label
+again on a rejected head starts nothing (docs/api.md). `queue_engine.admission.throttle` counts people without
+permission; this module counts the rejections of a head.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
+from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, PullRequest
-from queue_engine.domain.model import Queue
+from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
+from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
 from queue_engine.effects import notices
-from queue_engine.effects.context import Change
+from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import may_queue, unread_teams
+from queue_engine.store import Transaction
 
 
 class RejectionError(EngineError):
@@ -62,3 +73,92 @@ async def refuse(
         await notices.remove_label(tx, repository, pull.number, policy, now)
     data = {"head": pull.head_sha, "by": by, "detail": detail}
     await change.record("refused", queue, number=pull.number, reason=reason, delivery=delivery, data=data)
+
+
+_PATIENCE = Backoff(base=timedelta(seconds=30), maximum=timedelta(hours=1), jitter=0)
+"""The wait after each rejection of one head beyond the free ones."""
+
+_FREE = 4
+"""How many tries a person has for one head without any wait, to fix one problem after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionHistory:
+    """The last rejected head, when, and how often the head itself was the cause."""
+
+    head_sha: str
+    at: datetime
+    times: int
+    people: tuple[str, ...] = ()
+    """The people who asked for this head without permission, casefolded, once for each time: their rejections do not
+    concern the head or other people."""
+    base_branch: str = ""
+    why: Reason | None = None
+    announced: bool = False
+    """Whether IMQ has announced that it ignores this head for a while."""
+
+    def allows_retry(self, head_sha: str, *, by: str | None = None, by_machine: bool, now: datetime) -> bool:
+        """Return whether this head is judged again for the present requester; `by` is None while unknown."""
+        if head_sha != self.head_sha:
+            return True
+        if by_machine and (self.times or (by or "").casefold() in self.people):
+            return False
+        return now >= self.judged_from(by)
+
+    def judged_from(self, by: str | None) -> datetime:
+        """Return from when on IMQ judges this person's requests for the head again."""
+        waits = self.times + self.people.count((by or "").casefold()) - _FREE
+        return self.at if waits <= 0 else self.at + wait(_PATIENCE, waits - 1, random=no_jitter)
+
+
+async def rejection_history(tx: Transaction, repository_id: int, number: int) -> RejectionHistory | None:
+    """Load the last rejection or failure of a pull request, if there was one since it last landed."""
+    rejection = await tx.rejections.find(repository_id, number)
+    if rejection is None:
+        return None
+    reasoned = [event for event in await tx.timeline.of_pull_request(repository_id, number) if event.reason is not None]
+    of_head = [event for event in reasoned if event.data.get("head") == rejection.head_sha]
+    people = tuple(str(event.data.get("by") or "").casefold() for event in of_head if event.reason in SENDER_REASONS)
+    return RejectionHistory(
+        rejection.head_sha,
+        rejection.at,
+        len(of_head) - len(people) if of_head else 1,
+        people,
+        base_branch=of_head[-1].base_branch if of_head else "",
+        why=rejection.reason,
+        announced=bool(reasoned) and reasoned[-1].reason is Reason.ASKED_TOO_OFTEN,
+    )
+
+
+async def announce_ignored(engine: Engine, repository: Repository, number: int, by: str, delivery: str | None) -> None:
+    """Announce once that IMQ ignores this head for a while, and until when; the label comes off."""
+    async with engine.store.reading() as tx:
+        before = await rejection_history(tx, repository.id, number)
+    if before is None or before.announced or not before.base_branch:
+        return
+    policy = await engine.policies.of(repository, before.base_branch)
+    async with engine.change() as change:
+        tx, now = change.tx, change.now
+        queue = await tx.queues.find(repository.id, before.base_branch)
+        if queue is None or await rejection_history(tx, repository.id, number) != before:
+            return
+        notice = Notice(
+            kind=NoticeKind.REFUSED,
+            number=number,
+            base_branch=before.base_branch,
+            head_sha=before.head_sha,
+            at=now,
+            people=(by,),
+            reason=Reason.ASKED_TOO_OFTEN,
+            detail=None if before.why is None else before.why.value.replace("_", " "),
+            until=before.judged_from(by),
+            queued_by=by,
+            trigger_label=policy.trigger_label,
+        )
+        await notices.announce(tx, repository, notice, policy, due=now)
+        await notices.remove_label(tx, repository, number, policy, now)
+        # No head: the event judges none, and does not count as a rejection of one.
+        data = {"by": by}
+        await change.record(
+            "refused", queue, number=number, reason=Reason.ASKED_TOO_OFTEN, delivery=delivery, data=data
+        )

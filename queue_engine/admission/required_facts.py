@@ -4,17 +4,24 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import BranchRules, CheckReport, PullRequest, RequiredCheck, Snapshot
-from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.facts import BranchRules, CheckReport, FailingCheck, PullRequest, RequiredCheck, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.rules.checks import absent_checks, head_checks, is_rerun_in_queue, judge
-from queue_engine.rules.eligibility import RequiredFacts, unmet_by_rules, unmet_requirement, waits
-from queue_engine.rules.failing_checks import failing_checks, is_red, report_on_base
+from queue_engine.rules.checks import (
+    absent_checks,
+    failing_checks,
+    head_checks,
+    is_red,
+    is_rerun_in_queue,
+    judge,
+    report_on_base,
+)
+from queue_engine.rules.eligibility import Answer, RequiredFacts, unmet_by_rules, unmet_requirement, waits
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.priority import precedence_of
+from queue_engine.rules.readiness import judge_readiness
 from queue_engine.rules.reviews import missing_approval, reviews_of
 
 
@@ -112,3 +119,16 @@ async def withdrawn_approval(
     reviews = await reviews_of(engine.github, entry.repository, taken, rules)
     missing = None if reviews is None else missing_approval(reviews, rules, taken.decision, taken.code_owners)
     return taken.pull, missing
+
+
+async def readiness_of(
+    engine: Engine, entry: Entry, before: Entry, taken: Snapshot, policy: Policy
+) -> tuple[Snapshot, RequiredFacts, Answer]:
+    """Judge whether an entry whose wait has not ended is ready, with the facts that decide. Raises GitHubError.
+
+    What it lacked `before` counts for its former head.
+    """
+    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=before)
+    if taken.permission is None:
+        taken = replace(taken, permission=await engine.github.permission(entry.repository, entry.queued_by))
+    return taken, requirements, judge_readiness(entry, taken, requirements, policy)

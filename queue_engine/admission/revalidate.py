@@ -12,33 +12,29 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.admit import behind_shared_head
-from queue_engine.admission.case import Case, load_case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.entries import record_consent, store_entry
 from queue_engine.admission.new_heads import bind_waiting_push, follow_shared_update, requeue_new_head
-from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
-from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository
+from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository, UnmetRequirement
 from queue_engine.domain.port import SnapshotRequest
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects import record
-from queue_engine.effects.actors import followed_login
-from queue_engine.effects.causes import explained
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.github_merges import disable_later
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
-from queue_engine.effects.queue_depth import announce_joined, announce_not_ready
-from queue_engine.known.own_merges import answered_merge, merged_by_imq
+from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later, explained
+from queue_engine.effects.renames import followed_login
+from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import consent_lost
-from queue_engine.rules.eligibility import Admit, Answer, NotReady, Reject, RequiredFacts, disables_auto_merge
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
 from queue_engine.rules.new_heads import NewHead, may_push
 from queue_engine.rules.priority import precedence_of, trusted_of
-from queue_engine.rules.readiness import is_read_due, judge_readiness, seems_changed, seems_freed, wait_ended
+from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
 
 _log = structlog.get_logger("imq.revalidate")
@@ -263,19 +259,6 @@ async def _judge_readiness(
     log = _log.info if joined else _log.debug
     log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
     return replace(case, entry=saved)
-
-
-async def readiness_of(
-    engine: Engine, entry: Entry, before: Entry, taken: Snapshot, policy: Policy
-) -> tuple[Snapshot, RequiredFacts, Answer]:
-    """Judge whether an entry whose wait has not ended is ready, with the facts that decide. Raises GitHubError.
-
-    What it lacked `before` counts for its former head.
-    """
-    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=before)
-    if taken.permission is None:
-        taken = replace(taken, permission=await engine.github.permission(entry.repository, entry.queued_by))
-    return taken, requirements, judge_readiness(entry, taken, requirements, policy)
 
 
 async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:

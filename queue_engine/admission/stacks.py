@@ -8,13 +8,13 @@ requests: the rules of that branch, and a list for each further level.
 from dataclasses import replace
 from datetime import timedelta
 
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import EnqueueRequest
 from queue_engine.domain.errors import StaleRead
 from queue_engine.domain.facts import PullRequest, Snapshot, StackMember, StackPosition
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.base_branches import is_landed_on, is_named_or_used
 from queue_engine.effects.context import Engine
+from queue_engine.effects.labels import is_landed_on, is_named_or_used
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.stacks import (
     StackChange,

@@ -5,15 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.dequeue import DequeuePermission
-from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.admission.enqueue import CONTROL_ROLES, DequeuePermission
 from queue_engine.commands.parse import CommandRequest
 from queue_engine.commands.table import Command, CommandPermission
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.notice import Reply
-from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.notice import Reply, ReplyKind
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import may_queue, unread_teams
 

@@ -5,23 +5,210 @@ answer, and what it does on GitHub may be done twice. So a worker that takes ove
 the last stored answer, and nothing is done twice or left half done.
 """
 
-import structlog
+from datetime import timedelta
+from functools import partial
+from typing import Any
 
+import structlog
+from pydantic import TypeAdapter
+
+from queue_engine.admission import enqueue
 from queue_engine.admission.case import Case
+from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.head_consent import consents
+from queue_engine.admission.rejection import RejectionError
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.context import CommandContext, parse_failure
-from queue_engine.commands.control import freeze, pause, prioritise, resume
-from queue_engine.commands.enqueue import prepare_dequeue, queue, requeue, unqueue
-from queue_engine.commands.parse import CommandRequest, ParseError, read
+from queue_engine.commands.parse import CommandRequest, ParseError, parse_priority, read, until
 from queue_engine.commands.table import MAX_COMMANDS, Command, CommandName, CommandPermission
+from queue_engine.control import pauses
+from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound
-from queue_engine.domain.model import Repository
-from queue_engine.domain.notice import CommandReply, Reply
-from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.facts import as_data
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.notice import CommandReply, Reply, ReplyKind
+from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CommandEvent, ReviewCommand
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
+from queue_engine.queries.queue_status import queue_blockers
+from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store.outbox.outbox import KEPT
+
+
+async def queue(context: CommandContext, request: CommandRequest) -> Reply:
+    """Queue the head at the time of the comment, as the label does. Raises GitHubError."""
+    entry = await context.load_entry()
+    if entry is not None:
+        return await _queued_reply(context, request, entry, _joined(context, entry))
+    return await _enqueue(context, request, await _consented(context))
+
+
+async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
+    """Dequeue and queue again at the end, with the current head and new consent. Raises GitHubError, StaleRecord."""
+    entry = await context.load_entry()
+    if entry is not None and entry.delivery == context.delivery:
+        return await _queued_reply(context, request, entry, ReplyKind.REQUEUED)
+    if entry is not None and entry.run.merge_requested_at is not None:
+        return context.reply(request, ReplyKind.LANDING, accepted=False)
+    # The head that it was queued with, or IMQ's own update of it: nobody has pushed since.
+    bound = entry is not None and entry.head_proved and context.pull.head_sha == entry.head
+    return await _enqueue(context, request, context.pull.head_sha if bound else await _consented(context))
+
+
+async def _enqueue(context: CommandContext, request: CommandRequest, head: str | None) -> Reply:
+    """Queue this head, at the end if it is queued; None: no one has consented to the current one."""
+    if head is None:
+        return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
+    again = context.case.entry is not None
+    call = enqueue.requeue if again else partial(enqueue.enqueue, may_wait=True)
+    try:
+        await context.permission()
+        queued = await call(context.engine, context.case, by=context.by, head_sha=head, taken=context.taken)
+    except RejectionError as refused:
+        return _refused(context, request, refused.reason, refused.detail)
+    code = ReplyKind.REQUEUED if again else _joined(context, queued.entry)
+    return await _queued_reply(context, request, queued.entry, code)
+
+
+async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:
+    """Ask whether the person may dequeue it; reply if there is nothing to dequeue. Raises GitHubError."""
+    try:
+        await context.load_entry()
+        context.dequeue = await authorize_dequeue(context.engine, context.case, by=context.by, taken=context.taken)
+    except NotQueued:
+        return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
+    return None
+
+
+async def unqueue(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Dequeue the pull request. Raises StaleRecord when it changes at the same time."""
+    assert context.dequeue is not None
+    try:
+        left = await dequeue_by_user(change, context.dequeue)
+    except NotQueued:
+        return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
+    return context.reply(request, ReplyKind.LEFT) if left else context.reply(request, ReplyKind.LANDING, accepted=False)
+
+
+async def _consented(context: CommandContext) -> str | None:
+    """Return the head that the commenter saw; None if it may have changed since (P4).
+
+    GitHub does not tell which head a comment was made on. It does tell when a pull request changed last, and a push
+    changes it: what has not changed since the comment has the head that stood there then. A review names its head.
+    """
+    if context.reviewed is not None:
+        return context.pull.head_sha if context.reviewed == (context.pull.head_sha, context.pull.base_branch) else None
+    changed, head = context.pull.updated_at, context.pull.head_sha
+    if context.at is None:
+        return head if changed is None else None
+    if changed is not None and changed > context.at:
+        return None
+    known = await consents(context.engine, context.repository, context.pull.number, head, context.at)
+    return head if known else None
+
+
+def _refused(context: CommandContext, request: CommandRequest, reason: Reason, detail: str | None) -> Reply:
+    label = context.policy.trigger_label
+    return context.reply(
+        request, ReplyKind.REFUSED, accepted=False, reason=reason.value, label=label, detail=detail or ""
+    )
+
+
+def _joined(context: CommandContext, entry: Entry) -> ReplyKind:
+    """Return the reply for a queued pull request: whether this comment queued it."""
+    return ReplyKind.QUEUED if entry.delivery == context.delivery else ReplyKind.ALREADY_QUEUED
+
+
+async def _queued_reply(context: CommandContext, request: CommandRequest, entry: Entry, code: ReplyKind) -> Reply:
+    if not entry.is_ready:
+        return not_ready_reply(context, request, entry)
+    async with context.engine.store.reading() as tx:
+        depth = depth_within(await tx.entries.count(entry.queue_id), context.policy)
+    if waits_for_room(entry.position, context.policy):
+        return context.reply(request, ReplyKind.HELD, ahead=held_behind(entry.position, context.policy))
+    return context.reply(request, code, position=entry.position, depth=max(depth, entry.position + 1))
+
+
+def not_ready_reply(context: CommandContext, request: CommandRequest, entry: Entry, **facts: Any) -> Reply:
+    """Reply what the pull request lacks, so that it waits outside the queue."""
+    first = entry.unmet[0]
+    if first.failing:
+        facts["failing"] = as_data(first.failing)
+    return context.reply(request, ReplyKind.NOT_READY, reason=first.reason.value, detail=first.detail or "", **facts)
+
+
+_BLOCKERS = TypeAdapter(tuple[Blocker, ...])
+
+
+async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Pause the queue of the base branch until somebody resumes it."""
+    branch = context.pull.base_branch
+    done = await pauses.pause(change, context.repository, branch, by=context.by, reason=request.argument)
+    facts: dict[str, Any] = {"depth": len(done.concerned), "detail": request.argument}
+    freeze = done.queue.pause(Reason.FROZEN)
+    if freeze is not None and freeze.until is not None and not freeze.has_ended(change.now):
+        facts["then"] = freeze.until.isoformat()
+    return context.reply(request, ReplyKind.PAUSED, **facts)
+
+
+async def freeze(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Freeze the queue until an instant."""
+    try:
+        end, reason = until(request.argument, context.policy, change.now)
+    except ValueError as fault:
+        answer = parse_failure(request.line, request.command, request.argument)
+        return answer.model_copy(update={"facts": {**answer.facts, "fault": str(fault)}})
+    branch = context.pull.base_branch
+    done = await pauses.freeze(change, context.repository, branch, by=context.by, until=end, reason=reason)
+    facts: dict[str, Any] = {"depth": len(done.concerned), "until": end.isoformat(), "detail": reason}
+    if any(pause.reason is not Reason.FROZEN for pause in done.queue.pauses):
+        facts["paused"] = True
+    return context.reply(request, ReplyKind.FROZEN, **facts)
+
+
+async def resume(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Resume the queue; the reply names its other blockers."""
+    done = await pauses.resume(change, context.repository, context.pull.base_branch, by=context.by)
+    facts: dict[str, Any] = {"depth": len(done.concerned)}
+    if blockers := queue_blockers(done.queue, context.policy, change.now):
+        facts["blockers"] = _BLOCKERS.dump_python(blockers, mode="json")
+    if not done.changed:
+        return context.reply(request, ReplyKind.NOT_PAUSED, accepted=False, **facts)
+    facts["reason"] = done.lifted[0][0].value
+    return context.reply(request, ReplyKind.RESUMED, **facts)
+
+
+async def prioritise(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Set the priority of an entry, and reply which pull requests that delays. Raises StaleRecord."""
+    tx, repository, number = change.tx, context.repository, context.pull.number
+    priority = parse_priority(request.argument) or 0
+    entry = await tx.entries.find(repository.id, number)
+    if entry is None:
+        return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
+    done = await enqueue.prioritise(change, entry, priority, context.policy, by=context.by, delivery=context.delivery)
+    if not done.entry.is_ready:
+        return not_ready_reply(context, request, done.entry, priority=priority)
+    if waits_for_room(done.entry.position, context.policy):
+        ahead = held_behind(done.entry.position, context.policy)
+        return context.reply(request, ReplyKind.HELD, ahead=ahead, priority=priority)
+    seconds = _seconds(done.delay.by)
+    overtakes = [[number, seconds] for number in done.delay.numbers]
+    return context.reply(
+        request,
+        ReplyKind.PRIORITY,
+        priority=priority,
+        position=done.entry.position,
+        depth=depth_within(done.depth, context.policy),
+        overtakes=overtakes,
+        preempts=done.delay.preempts,
+        lost=_seconds(done.delay.lost),
+    )
+
+
+def _seconds(length: timedelta | None) -> int | None:
+    return None if length is None else round(length.total_seconds())
+
 
 _log = structlog.get_logger("imq.commands")
 

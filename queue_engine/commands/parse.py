@@ -1,10 +1,24 @@
-"""Parse one line to a command, or to its fault. Pure."""
+"""Find the commands of a comment, and parse each line to a command, or to its fault. Pure.
+
+It reads Markdown only as far as that takes, in one pass over the text, because anybody may write a comment: a line
+counts if it begins with a slash, after at most three blanks and then before any list. It stands neither in a quote (nor
+continues one), nor in fenced or indented code, a code span, an HTML comment, or in HTML that quotes or shows code.
+Where GitHub's own reading would be intricate, the line does not count: a command that was not taken can be typed again.
+"""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from difflib import get_close_matches
+from zoneinfo import ZoneInfo
 
-from queue_engine.commands.table import CATALOGUE, MAX_POINTS, PRIORITIES, Command, CommandName
+from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS, MAX_POINTS, PRIORITIES, Command, CommandName
+from queue_engine.config.freezes import instant
+from queue_engine.config.kinds import duration
+from queue_engine.config.model import Policy
+from queue_engine.domain.policy import WeeklyFreeze
 
 LONGEST = 300
 """Characters of a command's line that count."""
@@ -112,3 +126,230 @@ def parse_priority(word: str) -> int | None:
     if not re.fullmatch(r"[+-]?\d{1,6}", word, re.ASCII):
         return None
     return int(word) if abs(int(word)) <= MAX_POINTS else None
+
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
+_QUOTE = re.compile(r"\s*(?:(?:[-+*]|\d{1,9}[.)])\s+)*>")
+_BLOCK_START = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
+_BLOCK_ALONE = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|(?:[-_*=]\s*)+$)")
+_BLANKS = re.compile(r" {1,3}(?=/)")
+_TICKS = re.compile(r"(?<!\\)\\*`+")
+_HTML = re.compile(
+    r"(?P<open><!--|<\?|<!\[CDATA\[|<![a-z])|(?P<shut>-->|\?>|\]\]>|>)"
+    r"|<(?P<end>/?)(?P<tag>pre|code|samp|kbd|tt|blockquote|q|script|style|textarea|template|title|svg|del|s|strike)\b",
+    re.IGNORECASE,
+)
+_SHUT = {"<!--": "-->", "<?": "?>", "<![cdata[": "]]>"}
+_TAG = re.compile(r"<[A-Za-z/!?]")
+_HIDDEN = "\x00"
+
+
+def commands_in(text: str) -> tuple[str, ...]:
+    """The commands in a comment, in their order, without the slash; at most one more than are executed."""
+    lines = _without_blanks(_LINE_END.split(text))
+    if not any(is_ours(line) for line in lines):
+        return ()
+    html = _Html()
+    found: list[str] = []
+    for block, quoted in _blocks(lines):
+        shown = html.plain(_without_code("\n".join(block)))
+        inline = _Inline()
+        for line, typed in zip(shown, block, strict=True):
+            if not quoted and line == typed and is_ours(line) and not inline.open:
+                found.append(line[1 : LONGEST + 1])
+            if len(found) > MAX_COMMANDS:
+                return tuple(found)
+            inline.take(line)
+    return tuple(found)
+
+
+def _without_blanks(lines: list[str]) -> list[str]:
+    """The lines without up to three blanks before a slash: more are code, and after a list they may be code in it."""
+    at = next((place for place, line in enumerate(lines) if _BLOCK_START.match(line)), len(lines))
+    return [line[found.end() :] if (found := _BLANKS.match(line)) else line for line in lines[:at]] + lines[at:]
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
+    """Runs of lines that belong together, each with whether it is a quote; lines of fenced code are left out."""
+    block: list[str] = []
+    fence, quoted = "", False
+    for line in lines:
+        if fence:
+            closing = line.strip()
+            if closing and set(closing) == {fence[0]} and len(closing) >= len(fence) and _FENCE.match(line):
+                fence = ""
+            continue
+        opening = _FENCE.match(line)
+        starts = opening or not line.strip() or _BLOCK_START.match(line) or (_QUOTE.match(line) and not quoted)
+        if starts and block:
+            yield block, quoted
+            block, quoted = [], False
+        if opening:
+            fence = opening[1]
+        elif line.strip():
+            block.append(line)
+            quoted = quoted or _QUOTE.match(line) is not None
+            if _BLOCK_ALONE.match(line) and not quoted:
+                yield block, False
+                block = []
+    if block:
+        yield block, quoted
+
+
+def _without_code(text: str) -> str:
+    """The same with every character of a code span hidden, but for line ends."""
+    runs = [
+        (found.end() - len(found[0].lstrip("\\")), found.end(), (len(found[0]) - len(found[0].lstrip("\\"))) % 2)
+        for found in _TICKS.finditer(text)
+    ]
+    last = {end - start: number for number, (start, end, _) in enumerate(runs)}
+    shown, at, number = [], 0, 0
+    while number < len(runs):
+        start, end, escaped = runs[number]
+        length = end - start - escaped
+        closing = number + 1
+        if length and last.get(length, 0) > number:
+            while runs[closing][1] - runs[closing][0] != length:
+                closing += 1
+            stop = runs[closing][1]
+            shown += [text[at:start], re.sub(r"[^\n]", _HIDDEN, text[start:stop])]
+            at, closing = stop, closing + 1
+        number = closing
+    return "".join([*shown, text[at:]])
+
+
+class _Html:
+    """What HTML hides, quotes or shows as code, from one block to the next: nothing in it ends with its block."""
+
+    def __init__(self) -> None:
+        self._shut = ""
+        self._open: Counter[str] = Counter()
+
+    def plain(self, text: str) -> list[str]:
+        """The lines of a block, with those hidden at whose beginning something is open."""
+        shown, at = [], 0
+        for line in text.split("\n"):
+            shown.append(_HIDDEN if self._shut or self._open.total() else line)
+            for found in _HTML.finditer(text, at, at + len(line)):
+                self._meet(found)
+            at += len(line) + 1
+        return shown
+
+    def _meet(self, found: re.Match[str]) -> None:
+        if self._shut:
+            if found["shut"] == self._shut:
+                self._shut = ""
+        elif found["open"]:
+            self._shut = _SHUT.get(found["open"].lower(), ">")
+        elif found["tag"] and not found["end"]:
+            self._open[found["tag"].lower()] += 1
+        elif found["tag"] and self._open[found["tag"].lower()]:
+            self._open[found["tag"].lower()] -= 1
+
+
+class _Inline:
+    """What may go on from one line of a block to the next: a tag, or a link's address or title."""
+
+    def __init__(self) -> None:
+        self._tag = self._tags = self._code = self._definition = False
+        self._link: tuple[bool, int, int] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether something may go on from the lines taken so far."""
+        link = self._link is not None and (not self._link[0] or bool(self._link[1] % 2 or self._link[2] % 2))
+        return self._tag or (self._tags and self._code) or self._definition or link
+
+    def take(self, line: str) -> None:
+        """Go on to the next line."""
+        tag = max((found.start() for found in _TAG.finditer(line)), default=-1)
+        if tag >= 0:
+            self._tag, self._tags = ">" not in line[tag:], True
+        elif ">" in line:
+            self._tag = False
+        self._code = self._code or "`" in line or _HIDDEN in line
+        self._definition = self._definition or "]:" in line
+        begins = line.rfind("](")
+        shut, double, single = (False, 0, 0) if begins >= 0 or self._link is None else self._link
+        if begins >= 0 or self._link is not None:
+            tail = line[max(begins, 0) :]
+            self._link = (shut or ")" in tail, double + tail.count('"'), single + tail.count("'"))
+
+
+FARTHEST = timedelta(days=90)
+"""The longest freeze by hand; longer ones belong into the configuration."""
+
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d{1,2}:\d\d)(Z)?)?", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(r"\d{1,2}:\d\d", re.ASCII)
+
+_MORE_OF_AN_END = re.compile(r"[\d+-].*|(?i:[ap]\.?m\.?|utc|gmt|z)|[A-Z]{1,4}S?T|[A-Za-z]+/[A-Za-z_/+-]+", re.ASCII)
+"""Another number, or a zone: without it the freeze would end earlier than requested."""
+
+
+def until(words: str, policy: Policy, now: datetime) -> tuple[datetime, str]:
+    """Parse when a freeze ends, in UTC, and the rest of the text, its reason.
+
+    The end is a duration, or a date with or without a time, in the zone of the policy's freezes, else in UTC. A day
+    without a time is meant as a whole, as in the configuration. Raises ValueError with a sentence's end for people.
+    """
+    rest = words.split()
+    zone = _zone(policy)
+    if rest and rest[0].casefold() == "until":
+        rest.pop(0)
+    if not rest:
+        raise ValueError("says no end")
+    end = _end(rest, zone, now)
+    if rest and _MORE_OF_AN_END.fullmatch(rest[0]):
+        raise ValueError(f"has an end with a word that is not understood: {rest[0]}; times are those of {zone}")
+    if end <= now:
+        raise ValueError("ends in the past")
+    if end - now > FARTHEST:
+        raise ValueError(f"lasts longer than {FARTHEST.days} days: write it into .github/imq.yml")
+    return end, " ".join(rest)
+
+
+def _zone(policy: Policy) -> tzinfo:
+    """Return the time zone of the configuration, else UTC."""
+    for each in policy.freeze.windows:
+        zone = each.zone if isinstance(each, WeeklyFreeze) else each.start.tzinfo
+        if zone is not None:
+            return zone
+    return ZoneInfo("UTC")
+
+
+def _end(rest: list[str], zone: tzinfo, now: datetime) -> datetime:
+    """Parse the instant that the first words name, and remove them."""
+    word = rest.pop(0)
+    if found := _DATE.fullmatch(word):
+        at = found[2] or (rest.pop(0) if rest and _TIME.fullmatch(rest[0]) else None)
+        return _at(_day(found[1]), at, ZoneInfo("UTC") if found[3] else zone)
+    try:
+        return now + duration(word.casefold())
+    except (ValueError, OverflowError):
+        raise ValueError("has no end that can be read; write 2h, 2026-12-24 or 2026-12-24 08:00") from None
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"has an unknown date {text}") from None
+
+
+def _at(day: date, shown: str | None, zone: tzinfo) -> datetime:
+    """Return this time of the day in this zone, in UTC; None means the end of the day."""
+    if shown is None:
+        return _shown(day, time(), zone, days=1)
+    hour, _, minute = shown.partition(":")
+    try:
+        return _shown(day, time(int(hour), int(minute)), zone)
+    except ValueError:
+        raise ValueError(f"has an unknown time {shown}") from None
+
+
+def _shown(day: date, at: time, zone: tzinfo, *, days: int = 0) -> datetime:
+    try:
+        return instant(datetime.combine(day, at) + timedelta(days=days), zone).astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"has an unknown date {day}") from None

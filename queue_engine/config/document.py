@@ -5,8 +5,11 @@ text, and so do YAML 1.1's further truth values and numbers of base 60 (`on`, `1
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
+from unicodedata import category
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -22,7 +25,48 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from queue_engine.config.problems import ConfigError, Problem, quoted
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of control and format characters, surrogates, and line separators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault. `line` counts from 1; `place` is the key's path (`branches[0].checks.timeout`), empty for the file."""
+
+    line: int
+    place: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {f'{self.place} ' if self.place else ''}{self.sentence}"
+
+
+class ConfigError(Exception):
+    """IMQ cannot use the configuration. `problems` has at least one fault, and all, in the order of their lines."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.place)))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Suggest the most similar known word, or all known words if none is similar and they are few; may be empty."""
+    known = sorted(known)
+    if close := get_close_matches(word, known, n=1, cutoff=0.6):
+        return f"; did you mean {close[0]}?"
+    return f"; there are {', '.join(known)}" if 0 < len(known) <= 12 else ""
+
+
+def visible(text: str) -> str:
+    """Put text of the file on one line, and replace invisible characters: some reverse the direction of the text."""
+    return "".join("\ufffd" if category(each) in _INVISIBLE else each for each in " ".join(text.split()))
+
+
+def quoted(value: object) -> str:
+    """Quote a value of the file: visible, and short."""
+    text = visible(str(value))
+    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
+
 
 MAX_CHARACTERS = 64 * 1024
 _DEEPEST = 20

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from queue_engine.config.problems import nearest, quoted
+from queue_engine.config.document import nearest, quoted
 from queue_engine.domain.policy import FreezeWindow, WeeklyFreeze
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

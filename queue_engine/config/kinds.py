@@ -19,12 +19,34 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from queue_engine.config import freezes, merge_commit, patterns, timing
-from queue_engine.config.problems import nearest, quoted
+from queue_engine.config import freezes, merge_commit, patterns
+from queue_engine.config.document import nearest, quoted
 from queue_engine.domain.facts import MergeMethod, RequiredCheck
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FIX, Candidates, PriorityLabel, TrainForks, has_label
 from queue_engine.domain.reasons import Reason
+
+_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_FORM_OF_DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,5})s)?", re.ASCII)
+
+
+def duration(text: str) -> timedelta:
+    """Parse a duration. Raises ValueError."""
+    found = _FORM_OF_DURATION.fullmatch(text.replace(" ", ""))
+    if not found or not any(found.groups()):
+        raise ValueError(f"must be a duration such as 20m, 2h or 7d, not {quoted(text)}")
+    amounts = zip(_UNITS.values(), found.groups(), strict=True)
+    return timedelta(**{unit: int(amount) for unit, amount in amounts if amount})
+
+
+def shown(length: timedelta) -> str:
+    """Format a duration in the largest units that fit: `1h30m`. Fractions of a second are left out."""
+    left, parts = int(length.total_seconds()), ""
+    for letter, unit in _UNITS.items():
+        amount, left = divmod(left, int(timedelta(**{unit: 1}).total_seconds()))
+        parts += f"{amount}{letter}" if amount else ""
+    return parts or "0s"
+
 
 T = TypeVar("T")
 
@@ -65,9 +87,9 @@ class _Duration:
             return None
         if not isinstance(value, str):
             raise ValueError(f"must be a duration such as 20m or 2h, not {quoted(value)}")
-        length = timing.duration(value)
+        length = duration(value)
         if not self._least <= length <= self._most:
-            bounds = f"{timing.shown(self._least)} to {timing.shown(self._most)}"
+            bounds = f"{shown(self._least)} to {shown(self._most)}"
             raise ValueError(f"must be from {bounds}, not {quoted(value)}")
         return length
 
@@ -360,8 +382,8 @@ def folded(each: Any) -> Kind:
 
 
 TRUTH = Kind(bool)
-TIMEOUT, LONG_TIMEOUT, SETTLING = (Kind(form, shown=timing.shown) for form in (Timeout, LongTimeout, Settling))
-AUTO_TIMEOUT = Kind(AutoTimeout, shown=_or_auto(timing.shown))
+TIMEOUT, LONG_TIMEOUT, SETTLING = (Kind(form, shown=shown) for form in (Timeout, LongTimeout, Settling))
+AUTO_TIMEOUT = Kind(AutoTimeout, shown=_or_auto(shown))
 RUNS = Kind(AutoRuns, shown=_or_auto(_same))
 TRIGGERS = Kind(Triggers[Label], tuple, list)
 TEAMS = Kind(Many[Team], _teams, sorted)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from queue_engine.config.problems import nearest, quoted
+from queue_engine.config.document import nearest, quoted
 from queue_engine.domain.facts import PullRequest
 
 START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"

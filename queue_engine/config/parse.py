@@ -8,14 +8,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from queue_engine.config.document import Document, Place, parse
-from queue_engine.config.file import BranchRules, Config
+from queue_engine.config.document import ConfigError, Document, Place, Problem, nearest, parse, quoted, visible
+from queue_engine.config.file import BranchRules, Config, followed
 from queue_engine.config.kinds import ConfigModel
 from queue_engine.config.model import Policy
-from queue_engine.config.policy import followed
-from queue_engine.config.problems import ConfigError, Problem, nearest, quoted, visible
-from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.own_check import is_own_check, unreported_check
+from queue_engine.domain.facts import RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.policy import Mode, has_label
 
 _SENTENCES: Mapping[str, str] = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-from queue_engine.config.problems import quoted
+from queue_engine.config.document import quoted
 
 LONGEST = 300
 """Characters of one pattern."""

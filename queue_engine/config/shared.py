@@ -8,7 +8,7 @@ which changes land unchecked, what is merged and what IMQ comments is up to the 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from queue_engine.config import policy as file_policy
+from queue_engine.config import file as file_policy
 from queue_engine.config.file import Config
 from queue_engine.config.keys import Key, changed
 from queue_engine.config.model import KEYS, Policy
@@ -64,7 +64,7 @@ def limited(wanted: Policy, operator: Policy, allowed: SharedConfig) -> Policy:
 
 
 def levels(config: Config, operator: Policy, allowed: SharedConfig) -> Levels:
-    """Return the same as `queue_engine.config.policy.levels`, limited to the operator's choice."""
+    """Return the same as `queue_engine.config.file.levels`, limited to the operator's choice."""
     found = file_policy.levels(config, operator)
     return tuple((patterns, limited(policy, operator, allowed)) for patterns, policy in found)
 

@@ -1,29 +1,14 @@
-"""A departure: one entry that left its queue, and what it waited for. Statistics derive from these, not from events."""
+"""A departure: why an entry left its queue, and what it waited for. Statistics derive from these, not from events."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
+from queue_engine.domain.facts import CheckReport, FailingCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 
 ENDS = frozenset({EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED})
 """The events that end an entry."""
-
-
-class WaitKind(StrEnum):
-    """What an entry waited for: the parts of the time in its queue."""
-
-    CAPACITY = "capacity"
-    """Others were ahead."""
-    CHECKS = "checks"
-    """Its own checks ran."""
-    PAUSED = "paused"
-    """A pause, a freeze, or another blocker than a red base held the queue."""
-    BASE_RED = "base_red"
-    """The base branch failed its own checks."""
-    OTHER = "other"
-    """Updates, merges, polls of GitHub, and GitHub's faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +57,38 @@ class Departure:
     reruns: int
     """How often IMQ ran failed checks again."""
     flaky: tuple[RerunCheck, ...] = ()
+
+
+GREEN_BEFORE = "passed before the update, failed on IMQ's merge commit"
+"""Details of a departure begin so where a check was green on the queued head: it may judge IMQ's own commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Who caused a departure, as far as a webhook says it."""
+
+    by: str
+    """The login of the account that acted, as GitHub showed it."""
+    bot: bool = False
+    after_update: float | None = None
+    """How many seconds after IMQ's own update of the branch, by GitHub's clock; None: none is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DequeueReason:
+    """A reason code with its details. `detail` may hold text from GitHub or users."""
+
+    reason: Reason
+    detail: str | None = None
+    checks: tuple[CheckReport, ...] = ()
+    """The failed check reports."""
+    people: tuple[str, ...] = ()
+    """Logins that the comment mentions, if the reason mentions the author."""
+    delivery: str | None = None
+    """The webhook that caused the dequeue."""
+    by: str | None = None
+    """The person or program that asked for the dequeue, if any."""
+    by_bot: bool = False
+    """Whether GitHub says that `by` is a bot."""
+    failing: tuple[FailingCheck, ...] = ()
+    """The failed checks for programs and pages: one for each workflow run."""

@@ -1,9 +1,13 @@
-"""Facts of GitHub as plain data, from which IMQ decides."""
+"""Facts of GitHub as plain data, from which IMQ decides.
 
-from dataclasses import dataclass, field
+That check run passes for the tested head right before IMQ merges that head, and at no other time before the landing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from queue_engine.domain.known_facts import Consent, PullRequestState
 
@@ -352,3 +356,141 @@ class OwnComments(NamedTuple):
 
     comments: tuple[OwnComment, ...]
     since: datetime
+
+
+OWN_CHECK = "IMQ"
+"""The name of IMQ's own check run, which shows the state of the pull request and ends when the entry leaves."""
+
+
+def is_own_check(check: RequiredCheck, own_app: int | None) -> bool:
+    """Whether IMQ itself reports this required check: no entry waits for it."""
+    return check.name == OWN_CHECK and check.app_id in {None, own_app}
+
+
+def unreported_check(required: Iterable[RequiredCheck], own_app: int | None) -> str | None:
+    """Find a required check of IMQ's App that IMQ never reports, since it has another name than IMQ's own check."""
+    for check in sorted(required, key=lambda each: each.name):
+        if check.app_id is not None and check.app_id == own_app and not is_own_check(check, own_app):
+            return check.name
+    return None
+
+
+_PASSED = frozenset({"success", "skipped", "neutral", "cancelled", "stale", "action_required"})
+"""Conclusions of a workflow run that do not say that it broke: without a job, these have other causes."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """A run of a workflow of GitHub Actions on one commit; its check suite holds its jobs."""
+
+    id: int
+    name: str
+    workflow: int
+    event: str
+    suite: int
+    head_sha: str
+    status: str
+    """GitHub's value: queued, in_progress, completed, waiting, ..."""
+    conclusion: str | None
+    url: str | None
+    begun_by: str
+    last_run_by: str
+    """Differs from `begun_by` after a rerun by somebody else."""
+    created_at: datetime
+    branch: str = ""
+    """The branch that was pushed or dispatched on, or the head branch of the pull request."""
+    path: str = ""
+    """The path of its workflow file; empty where GitHub's answer lacks it."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended, or waits for approval."""
+        return self.status == "completed"
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Whether the run waits until a maintainer approves it.
+
+        Such a run is `completed` with the conclusion `action_required` and has no jobs (claude-mem #3593, open-design
+        #2683); webhooks have shown `waiting` and `action_required` as its status (pytorch/test-infra #8028).
+        """
+        return "action_required" in {self.status, self.conclusion} or self.status == "waiting"
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the run may still create jobs."""
+        return not self.ended and not self.awaits_approval
+
+    @property
+    def broke(self) -> bool:
+        """Whether the run ended and did not pass: `failure` or `startup_failure` where its file is invalid.
+
+        Which of the two depends on the mistake (pytorch/test-infra #6329; hermes-agent #90686 and #111994).
+        """
+        return self.ended and self.conclusion not in _PASSED
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSuite:
+    """All check runs of one App on one commit."""
+
+    app: str
+    """The App's name."""
+    by_actions: bool
+    status: str
+    conclusion: str | None
+    runs: int
+    """The number of its check runs."""
+    app_id: int | None = None
+    created_at: datetime | None = None
+    """GitHub opens a suite of each App that may write checks at every push ("Check suites", REST reference)."""
+    own: bool = False
+    """Whether it is IMQ's own."""
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the suite may still report. IMQ does not wait for its own.
+
+        GitHub opens a suite for every App that may write checks; a suite without runs may remain queued for ever
+        (oca-github-bot #141, sourcegraph #9058). Actions has a suite per workflow run, which always ends.
+        """
+        return self.status != "completed" and (self.runs > 0 or self.by_actions) and not self.own
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """What is known of a commit and of others, to tell why a check is absent on it."""
+
+    message: str
+    """The message of the commit itself; not trusted."""
+    reports: tuple[CheckReport, ...]
+    """The checks of the heads of the pull requests that changed last, and of the base branch's tip."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCheck:
+    """A failing check; for GitHub Actions one for each workflow run, with the names of its failed jobs."""
+
+    check: str
+    url: str | None
+    """The link of the workflow run, or of the check; not trusted, but it begins with `http`."""
+    jobs: tuple[str, ...] = ()
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the check as data of an event."""
+        return asdict(self) | {"jobs": list(self.jobs)}
+
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> Self:
+        """Read a check from the data of an event."""
+        return cls(data["check"], data["url"], tuple(data["jobs"]))
+
+    @classmethod
+    def all_of(cls, data: Mapping[str, Any]) -> tuple[Self, ...]:
+        """Read the failing checks of an event, if it has any."""
+        return tuple(map(cls.of_data, data.get("failing") or ()))
+
+
+def as_data(failing: Iterable[FailingCheck]) -> list[dict[str, Any]]:
+    """Return failing checks as data of an event."""
+    return [each.as_data() for each in failing]

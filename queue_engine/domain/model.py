@@ -1,17 +1,67 @@
 """Repository, queue, entry, and the statuses of an entry: plain, frozen data."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import PlainSerializer
 
-from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain import facts
+from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, Run
-from queue_engine.domain.unmet_requirement import UnmetRequirement
+
+MAY_STILL_BE_MET = frozenset(
+    {
+        Reason.STACKED_ABOVE,
+        Reason.STACK_LANDED,
+        Reason.HEAD_SHARED,
+        Reason.DRAFT,
+        Reason.BLOCKED_BY_LABEL,
+        Reason.BLOCKED_BY_TITLE,
+        Reason.APPROVAL_MISSING,
+        Reason.CHANGES_REQUESTED,
+        Reason.CODE_OWNER_MISSING,
+        Reason.CONVERSATIONS_UNRESOLVED,
+        Reason.CHECKS_FAILED,
+        Reason.CHECK_ABSENT,
+    }
+)
+"""Reasons that people remove without a new request: with `when_not_ready: wait` the pull request waits for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetRequirement:
+    """A requirement that the pull request does not meet yet; `detail` may hold text from GitHub or users."""
+
+    reason: Reason
+    """One of `MAY_STILL_BE_MET`."""
+    detail: str | None = None
+    failing: tuple[FailingCheck, ...] = ()
+    """The required checks that fail on the head."""
+
+    def as_data(self) -> list[Any]:
+        """Return JSON data: reason and detail, and failing checks if there are any."""
+        failing = [facts.as_data(self.failing)] if self.failing else []
+        return [self.reason.value, self.detail, *failing]
+
+    @classmethod
+    def of_data(cls, data: Sequence[Any]) -> "UnmetRequirement":
+        """Read what `as_data` returned."""
+        reason, detail, *failing = data
+        return cls(Reason(reason), detail, tuple(map(FailingCheck.of_data, failing[0] if failing else ())))
+
+    @classmethod
+    def all_of(cls, data: Sequence[Sequence[Any]] | None) -> tuple["UnmetRequirement", ...]:
+        """Read what `as_data` returned for each."""
+        return tuple(map(cls.of_data, data or ()))
+
+
+def failing_in(unmet: Sequence[UnmetRequirement]) -> tuple[FailingCheck, ...]:
+    """Return the checks that fail, of all requirements."""
+    return tuple(check for each in unmet for check in each.failing)
 
 
 class EntryStatus(StrEnum):
@@ -46,7 +96,7 @@ TRANSITIONS: Mapping[EntryStatus, frozenset[EntryStatus]] = {
     EntryStatus.FAILED: frozenset(),
     EntryStatus.CANCELLED: frozenset(),
 }
-"""All transitions; `queue_engine.rules.invariants.check_transition` refuses every other.
+"""All transitions; `queue_engine.rules.transitions.check_transition` refuses every other.
 
 An entry may leave from each of the four waiting statuses, as `landed` only from `ready`. A merge whose answer was lost
 is always found in `ready`, where IMQ requested it.
@@ -298,3 +348,26 @@ class EntryOrder:
     preempts: bool = False
     fixes_base: bool = False
     freeze_exempt: bool = False
+
+
+WHOLE_QUEUE = 0
+"""In place of a pull request's number: the event concerns a whole queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """An event of a pull request or, with `number` `WHOLE_QUEUE`, of its queue, and the reason."""
+
+    at: datetime
+    event: str
+    """The event's name, such as `queued` or `landed`."""
+    repository_id: int
+    base_branch: str
+    number: int
+    entry_id: str | None = None
+    reason: Reason | None = None
+    delivery: str | None = None
+    """The webhook that caused the event."""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    id: int = 0
+    """The ascending number in the timeline; 0 until the event is stored."""

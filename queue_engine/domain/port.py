@@ -15,6 +15,7 @@ from queue_engine.domain.facts import (
     Branch,
     BranchRules,
     CheckReport,
+    CheckSuite,
     Commit,
     Comparison,
     Delivery,
@@ -29,9 +30,9 @@ from queue_engine.domain.facts import (
     Review,
     Snapshot,
     StackMember,
+    WorkflowRun,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 
 PAGE = 100
 """The most that GitHub lists in one answer."""

@@ -31,6 +31,21 @@ class Outcome(StrEnum):
     """The entry stays: its queue tests one pull request after the other, instead of trains."""
 
 
+class WaitKind(StrEnum):
+    """What an entry waited for: the parts of the time in its queue."""
+
+    CAPACITY = "capacity"
+    """Others were ahead."""
+    CHECKS = "checks"
+    """Its own checks ran."""
+    PAUSED = "paused"
+    """A pause, a freeze, or another blocker than a red base held the queue."""
+    BASE_RED = "base_red"
+    """The base branch failed its own checks."""
+    OTHER = "other"
+    """Updates, merges, polls of GitHub, and GitHub's faults."""
+
+
 class Reason(StrEnum):
     """A reason code: stable, stored in the timeline, named in logs and pages."""
 

@@ -1,8 +1,22 @@
-"""A run: one attempt to land its members, with the progress of its candidate's checks."""
+"""A run: one attempt to land its members, with the progress of its candidate's checks. Plain data."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
+
+from queue_engine.domain.facts import MergeMethod
+
+RUN_STARTED = "run_started"
+"""The timeline's event of each run that a train starts, with its `tested` members."""
+RUN_PASSED, RUN_ENDED = "run_passed", "run_ended"
+RUN_EVENTS = (RUN_STARTED, RUN_PASSED, RUN_ENDED)
+"""All events of a run, each with its `run` and `members`."""
+
+
+CANDIDATE = re.compile(r"imq(-build)?/.+/[0-9]+")
+"""The names of `Run.branches`, of whatever run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,22 +33,88 @@ class CheckTiming:
     """The result of a check that has ended."""
 
 
+class CandidateTrigger(StrEnum):
+    """What starts CI on a candidate."""
+
+    PUSH = "push"
+    """The push of the candidate's branch, `imq/<base>/<id>`."""
+    PULL_REQUEST = "pull_request"
+    """A draft pull request of that branch into the base branch."""
+    DISPATCH = "dispatch"
+    """`workflow_dispatch` on that branch, of each workflow with a required check."""
+
+
+class RunState(StrEnum):
+    """How far a run on a branch of IMQ's own is."""
+
+    BUILDING = "building"
+    """IMQ merges the members onto the build branch, one after the other."""
+    TESTING = "testing"
+    """The candidate is published, and its checks run."""
+    PASSED = "passed"
+    """Its checks passed; it has not landed."""
+    LANDING = "landing"
+    """IMQ moves the base branch to it, or merges its members in order before any other action."""
+    ENDED = "ended"
+    """It landed, failed or was cancelled, and its branches are still to be deleted."""
+
+
+_PREFERRED = (RunState.LANDING, RunState.PASSED, RunState.TESTING, RunState.BUILDING)
+
+
+@dataclass(frozen=True, slots=True)
+class RunMember:
+    """One pull request of a candidate, in the order in which they are merged."""
+
+    number: int
+    entry_id: str
+    head: str
+    """The head with consent: exactly this commit is merged."""
+    method: MergeMethod = MergeMethod.MERGE
+    """How it lands, and so how it is built."""
+    commit: str | None = None
+    """The commit of the candidate's history after this member; None until it is built."""
+    tree: str | None = None
+    """The tree of that commit: what the base has to hold after this member landed."""
+    landed_sha: str | None = None
+    """The commit on the base branch that landed this member."""
+    reused: bool = False
+    """Whether its commit was made for another run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One test of a candidate on a tip of the base branch.
+    """One test of a candidate on a commit of the base branch.
 
-    An entry past `pending` is a member of a run. Today a run has one member, and the candidate is the head of that
-    pull request, updated by IMQ. A run that has not begun is empty, and not stored.
+    A candidate is the head of one pull request, updated by IMQ, whose entry has the run. Or it is a commit on a branch
+    of IMQ's own, with several members merged onto the base in order. The store deletes such a run when its branches are
+    gone. Every branch and pull request of IMQ's own is found by this record, never by the form of a name.
+    `planner.trains` has what plans need of it, by the same id. A run that has not begun is empty, and not stored.
     """
 
     id: int | None = None
-    """None until the run is stored."""
+    """None until the run is stored; part of the branch's name."""
     version: int = 0
     started_at: datetime | None = None
     base_tip: str | None = None
-    """The tip of the base branch that the candidate is tested on."""
+    """The commit that the candidate is tested on: the base's tip, or the end of another run's part."""
     candidate: str | None = None
-    """The commit under test; None while GitHub makes it."""
+    """The commit to test, stored before IMQ publishes it; None while GitHub or IMQ makes it."""
+    queue_id: int | None = None
+    """The queue of a run on a branch of IMQ's own; None: its entry says that."""
+    base_branch: str = ""
+    """That of `queue_id`."""
+    state: RunState | None = None
+    """How far a run on a branch of IMQ's own is; None: the status of its entry says that."""
+    trigger: CandidateTrigger | None = None
+    """What starts CI on the branch; None: there is no such branch."""
+    members: tuple[RunMember, ...] = ()
+    """Those that IMQ merges for this run. Members of the run that it begins on are among them, built already."""
+    tested: frozenset[int] = frozenset()
+    """Numbers of the members that the run was started for; the others are qualified, or tested by another run."""
+    published_at: datetime | None = None
+    pull_request: int | None = None
+    """The draft pull request of `CandidateTrigger.PULL_REQUEST`."""
     tested_tree: str | None = None
     new_head: str | None = None
     """A head that appeared during an update, and that IMQ has not judged yet."""
@@ -48,6 +128,8 @@ class Run:
     """Names of the checks that have started on the candidate, as far as IMQ knows."""
     timings: tuple[CheckTiming, ...] = ()
     """When the checks of the candidate ran, by name: those that its last read showed, and webhooks since."""
+    checks_since: datetime | None = None
+    """When its checks began, or began again by a rerun: their time limit counts from then."""
     checks_started_at: datetime | None = None
     """When the last of these started, as far as IMQ knows: their time limit counts from then."""
     former_checks: tuple[str, ...] | None = None
@@ -75,7 +157,45 @@ class Run:
     """GitHub's failures in a row, the exponent of the backoff; zero after any success."""
     github_failing_since: datetime | None = None
     candidate_run: int | None = None
-    """The id of the `CandidateRun` that tests its member together with others; None: its candidate is its head."""
+    """The id of the run that tests its member together with others; None: its candidate is its head."""
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the checks of a run of several members passed."""
+        return self.state in _PREFERRED[:2]
+
+    def precedence(self, number: int) -> tuple[int, bool, int]:
+        """Return the key by which the most advanced run of a member comes first; of several, the one that tests it."""
+        assert self.state is not None
+        return _PREFERRED.index(self.state), number not in self.tested, self.id or 0
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The members, in order."""
+        return tuple(each.number for each in self.members)
+
+    @property
+    def branch(self) -> str:
+        """The branch on which CI sees the candidate."""
+        return f"imq/{self.base_branch}/{self.id}"
+
+    @property
+    def build_branch(self) -> str:
+        """The branch on which IMQ merges the members: no workflow should watch it."""
+        return f"imq-build/{self.base_branch}/{self.id}"
+
+    @property
+    def branches(self) -> tuple[str, ...]:
+        """The branches of its own: where every commit was made for other runs, IMQ merges nothing."""
+        built = () if self.members and all(each.reused for each in self.members) else (self.build_branch,)
+        return (self.branch, *built)
+
+    @property
+    def since(self) -> datetime:
+        """When the checks of a run that has begun began."""
+        begun = self.checks_since or self.started_at
+        assert begun is not None
+        return begun
 
     @property
     def has_begun(self) -> bool:

@@ -1,29 +1,91 @@
-"""The context that all parts of the engine share; the wiring creates it once."""
+"""The context that all parts of the engine share; the wiring creates it once.
+
+The first is the root of the trace that the delivery of the label began, so that the spans of its jobs, passes and
+requests are below. An entry that a call of the API queued is below the span of that call.
+"""
 
 from asyncio import Event
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import pairwise
 from typing import Any
+
+from opentelemetry.trace import SpanContext
 
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.jobs.job import JobRequest
-from queue_engine.core.observability import trace_record
-from queue_engine.core.observability.meter import Meter, NullMeter
-from queue_engine.core.observability.progress import NullNotifier, ProgressEvent, ProgressNotifier
-from queue_engine.core.observability.trace_record import TraceRecord
+from queue_engine.core.observability import trace
+from queue_engine.core.observability.progress import Meter, NullMeter, NullNotifier, ProgressEvent, ProgressNotifier
+from queue_engine.core.observability.trace import TraceRecord
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.candidate_run import RUN_STARTED
 from queue_engine.domain.departure import ENDS
-from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.model import WHOLE_QUEUE, Entry, EntryStatus, Queue, TimelineEvent
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
-from queue_engine.effects.landing_trace import spans_of
+from queue_engine.domain.run import RUN_STARTED
 from queue_engine.rules.departures import departure_of, share_of, train_runs
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
+
+_BEGINS = frozenset({"queued", "preempted", *EntryStatus}) - ENDS
+"""Events that begin a span, which lasts until the next of them, or until the end."""
+
+
+def spans_of(entry: Entry, events: Sequence[TimelineEvent]) -> list[TraceRecord]:
+    """Return the spans of an entry; none if it has no trace, or has not ended.
+
+    `events` are those of its pull request, oldest first. The ids depend on the entry alone.
+    """
+    queued_in = trace.context_of(entry.trace)
+    own = [event for event in events if event.entry_id == entry.id]
+    end = next((event for event in reversed(own) if event.event in ENDS), None)
+    if queued_in is None or end is None:
+        return []
+    root, parent = _root(entry, queued_in)
+    whole = TraceRecord(
+        "landing" if end.event == EntryStatus.LANDED else "dequeued",
+        root,
+        parent,
+        entry.enqueued_at,
+        max(end.at, entry.enqueued_at),
+        _attributes(entry, end),
+        error=str(end.reason) if end.event == EntryStatus.FAILED else None,
+    )
+    begun = [event for event in own if event.event in _BEGINS]
+    parts = [
+        TraceRecord(event.event, _context(root, f"{entry.id} {event.id}"), root, event.at, max(following.at, event.at))
+        for event, following in pairwise([*begun, end])
+    ]
+    return [whole, *parts]
+
+
+def _root(entry: Entry, queued_in: SpanContext) -> tuple[SpanContext, SpanContext | None]:
+    """Return the context of the entry's span, and of the span above it."""
+    delivered = None if entry.delivery is None else trace.root_of(entry.delivery)
+    if delivered is not None and delivered.trace_id == queued_in.trace_id:
+        return _context(queued_in, span_id=delivered.span_id), None
+    return _context(queued_in, entry.id), queued_in
+
+
+def _context(within: SpanContext, name: str = "", *, span_id: int | None = None) -> SpanContext:
+    own = span_id or int.from_bytes(sha256(name.encode()).digest()[:8], "big")
+    return SpanContext(within.trace_id, own, is_remote=False, trace_flags=within.trace_flags)
+
+
+def _attributes(entry: Entry, end: TimelineEvent) -> dict[str, str]:
+    """Return which pull request it was, by OpenTelemetry's names (registry of attributes, "VCS"), and its outcome."""
+    attributes = {
+        "vcs.owner.name": entry.repository.owner,
+        "vcs.repository.name": entry.repository.name,
+        "vcs.change.id": str(entry.number),
+        "vcs.ref.base.name": entry.base_branch,
+        "imq.outcome": end.event,
+    }
+    return attributes if end.reason is None else attributes | {"imq.reason": str(end.reason)}
+
 
 _RUNS_READ = 200
 """The last starts of runs that are searched for one whose row is gone."""
@@ -93,7 +155,7 @@ class Change:
 
     async def spans(self) -> list[TraceRecord]:
         """Return the spans of the entries that end in this transaction, if anything records them."""
-        if not trace_record.is_recorded():
+        if not trace.is_recorded():
             return []
         histories = [
             (entry, await self.tx.timeline.of_pull_request(entry.repository.id, entry.number)) for entry in self.ended
@@ -131,7 +193,7 @@ class Engine:
             change = Change(tx, self.clock.now(), self.jobs_of)
             yield change
             spans = await change.spans()
-        trace_record.record(spans)
+        trace.record(spans)
         for event in change.events:
             _count_outcome(self.meter, event)
             self.publish(event)
@@ -156,7 +218,7 @@ async def _shares(tx: Transaction, end: TimelineEvent, own: Sequence[TimelineEve
     shares = dict.fromkeys(runs, 0.0)
     unknown = set[int]()
     for run in runs:
-        if (stored := await tx.candidate_runs.get(run)) is None:
+        if (stored := await tx.runs.get(run)) is None:
             unknown.add(run)
         else:
             shares[run] = share_of(end.number, stored.tested)

@@ -5,25 +5,97 @@ at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.dequeue_reason import Cause, DequeueReason
+from queue_engine.domain.departure import Cause, DequeueReason
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
-from queue_engine.domain.failing_check import as_data
-from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue
+from queue_engine.domain.facts import as_data
+from queue_engine.domain.known_facts import KEPT, Known, of_pull
+from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
+from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.effects.causes import as_event_data, load_cause
-from queue_engine.effects.context import Change
-from queue_engine.effects.labels import remove_testing_label
-from queue_engine.effects.notices import announce_dequeued
+from queue_engine.effects import notices
+from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import queued_by, remove_testing_label
+from queue_engine.effects.notices import announce_dequeued, has_check_run, want_check_run
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
-from queue_engine.rules.check_timing import check_data
-from queue_engine.rules.pending_merges import may_merge_yet
+from queue_engine.rules.check_progress import check_data
+from queue_engine.rules.departures import cause_of, dismissal_of, may_merge_yet
+from queue_engine.rules.depth import waits_for_room
+from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.transitions import check_transition, preempted
 from queue_engine.store import Transaction
+
+_MOST_LANDED = 5
+"""How many landed pull requests are compared with one that GitHub shows as merged."""
+
+
+async def explained(engine: Engine, entry: Entry, lost: Reject) -> Reject:
+    """Return the reason of a departure as GitHub's other facts explain it. Raises GitHubError.
+
+    GitHub closes the open pull requests of a base branch that is deleted (Kodiak #232 and #706), and marks one as
+    merged whose commits land with another. No source says whom it names as the sender then, so IMQ names no one. IMQ
+    reads more only for a pull request that was closed, or merged without IMQ's own call: the caller has found out about
+    that.
+    """
+    if lost.reason is Reason.CLOSED and await engine.github.branch_tip(entry.repository, entry.base_branch) is None:
+        return Reject(Reason.BASE_DELETED)
+    if lost.reason is Reason.MERGED_ELSEWHERE and (other := await _landed_with(engine, entry)) is not None:
+        return Reject(Reason.LANDED_WITH_ANOTHER, f"landed with #{other}")
+    return lost
+
+
+async def _landed_with(engine: Engine, entry: Entry) -> int | None:
+    """Return which queued pull request landed with all commits of this entry; None if none is known.
+
+    The heads that landed since this one was queued are compared, the newest first.
+    """
+    async with engine.store.reading() as tx:
+        events = await tx.timeline_reads.of_branch(
+            entry.repository.id, entry.base_branch, [EntryStatus.LANDED.value], limit=_MOST_LANDED
+        )
+    landed = [(each.number, each.data.get("head")) for each in events if each.at >= entry.enqueued_at]
+    for number, head in landed:
+        if number == entry.number or not isinstance(head, str):
+            continue
+        if head == entry.head or (await engine.github.comparison(entry.repository, head, entry.head)).head_landed:
+            return number
+    return None
+
+
+async def load_cause(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> Cause | None:
+    """Find who caused a departure, by the facts of webhooks."""
+    if why.reason is Reason.PERMISSION_LOST:
+        return Cause(entry.queued_by, entry.queued_by.endswith("[bot]"))
+    known = await _known(change, entry)
+    return cause_of(why, entry, known, lambda label: policy is None or policy.has_trigger_label([label]))
+
+
+async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) -> UnmetRequirement:
+    """Return what the entry lacks, with who dismissed the approval after IMQ's update, if that is known."""
+    cause = dismissal_of(entry, await _known(change, entry))
+    if cause is None or cause.after_update is None:
+        return lacks
+    dismissed = f"dismissed by {cause.by} {cause.after_update:.0f} s after IMQ's update"
+    return replace(lacks, detail="; ".join(filter(None, (lacks.detail, dismissed))))
+
+
+async def _known(change: Change, entry: Entry) -> list[Known]:
+    subject = of_pull(entry.number)
+    return (await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)).get(subject, [])
+
+
+def as_event_data(cause: Cause | None) -> dict[str, Any]:
+    """Return the cause as data of an event."""
+    if cause is None:
+        return {}
+    data: dict[str, Any] = {"dequeued_by": cause.by} | ({"by_bot": True} if cause.bot else {})
+    return data if cause.after_update is None else data | {"after_update": cause.after_update}
+
 
 __all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "pause_refused", "status_of"]
 
@@ -122,3 +194,72 @@ async def pause_refused(change: Change, queue_id: int, error: GitHubError, until
     await change.tx.pauses.note(queue_id, replace(known, until=until) if known else pause)
     if known is None:
         await change.record("paused", queue, reason=Reason.GITHUB_REFUSES, data={"detail": error.message})
+
+
+AUTO_MERGE_JOB = "disable_auto_merge"
+"""Kind of the job that disables the auto-merge of one pull request."""
+
+
+async def disable_later(change: Change, repository: Repository, number: int) -> None:
+    """Enqueue the job that disables the auto-merge of this pull request."""
+    await change.tx.jobs.enqueue_once(
+        kind=AUTO_MERGE_JOB,
+        request={"repository": asdict(repository), "number": number},
+        process_id=f"{AUTO_MERGE_JOB}:{repository.id}:{number}",
+        now=change.now,
+    )
+
+
+async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
+    """Announce what the pull request of an entry lacks, which waits outside the queue for that."""
+    tx = change.tx
+    await notices.announce_not_ready(tx, entry, policy, change.now)
+    labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
+    unmet = [[each.reason.value, each.detail] for each in entry.unmet]
+    data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "unmet": unmet}
+    if failing := failing_in(entry.unmet):
+        data["failing"] = as_data(failing)
+    await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)
+
+
+async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, policy: Policy) -> Entry:
+    """Have an entry wait outside its queue for what it lacks since IMQ updated it; it keeps its arrival and its head.
+
+    The caller has proved the head. Raises StaleRecord.
+    """
+    tx, now = change.tx, change.now
+    lacks = await with_dismissal(change, entry, lacks)
+    if entry.status is not EntryStatus.PENDING:
+        check_transition(entry.status, EntryStatus.PENDING)
+    waiting = replace(
+        preempted(entry, now), unmet=(lacks,), read_at=now, head_proved=True, held_since=None, blocked_since=None
+    )
+    saved = await tx.entries.save(replace(waiting, blocked_until=None))
+    await remove_testing_label(tx, entry, policy, now)
+    await cancel_later(tx, entry, policy, now)
+    await announce_not_ready(change, saved, policy)
+    if await has_check_run(tx, saved):
+        notice = await notices.progress_notice(tx, saved, NoticeKind.NOT_READY, policy, now, depth=0)
+        await want_check_run(tx, saved, notice, policy, now)
+    await tx.queues.wake(entry.queue_id, now)
+    return saved
+
+
+async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:
+    """Announce, by the position among `depth`, that an entry has room or waits for it; returns the stored entry.
+
+    Raises StaleRecord if the entry changed since it was read.
+    """
+    tx, now = change.tx, change.now
+    waits = waits_for_room(entry.position, policy)
+    if waits != (entry.held_since is not None):
+        entry = await tx.entries.save(replace(entry, held_since=now if waits else None))
+    await notices.announce_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
+    labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
+    if waits:
+        await change.record("held", entry, reason=Reason.QUEUE_FULL, delivery=entry.delivery, data={"labels": labels})
+        return entry
+    data = {"by": entry.queued_by, "head": entry.queued_head, "position": entry.position, "labels": labels}
+    delays = await delays_caused(tx, entry, now)
+    await change.record("queued", entry, delivery=entry.delivery, data=data | delays)
+    return entry

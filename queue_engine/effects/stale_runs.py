@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.facts import WorkflowRun
 from queue_engine.domain.model import PROCESSING, Entry
-from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.store import Transaction
 
 CANCEL_RUNS_JOB = "cancel_runs"

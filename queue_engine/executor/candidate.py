@@ -11,15 +11,12 @@ from pathlib import PurePosixPath
 
 import structlog
 
-from queue_engine.config.model import Policy
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
-from queue_engine.domain.facts import BranchRules, Commit, MergeMethod, RequiredCheck
+from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import Run
-from queue_engine.executor.entry_store import measured_limits
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor.members import (
     await_workflows_permission,
     heads_that_fail,
@@ -30,14 +27,13 @@ from queue_engine.executor.members import (
     sets_forks_aside,
     verify,
 )
-from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import lines, read_choice, trigger_failed, trigger_for
+from queue_engine.executor.run_store import TrainState, measured_limits
+from queue_engine.executor.triggers import key_of, lines, read_choice, trigger_failed, trigger_for
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import begun_on, history_of, merge_message
-from queue_engine.planner.trains.members import base_moved
-from queue_engine.planner.trains.memory import Memory
-from queue_engine.planner.trains.model import NewRun
-from queue_engine.planner.trains.outcomes import (
+from queue_engine.planner.trains.memory import (
+    Memory,
+    base_moved,
     cancelled,
     failed_before,
     find_run,
@@ -45,12 +41,10 @@ from queue_engine.planner.trains.outcomes import (
     known_result,
     passed,
     removed_member,
-    result_key,
     started,
     without_member,
 )
-from queue_engine.rules.checks import run_checks
-from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
+from queue_engine.planner.trains.model import NewRun
 
 _log = structlog.get_logger("imq.trains")
 
@@ -90,10 +84,10 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         return False
     memory = replace(memory, pull_request_checks=state.memory.pull_request_checks)
     members = tuple(
-        CandidateMember(number, entries[number].id, entries[number].head, method)
+        RunMember(number, entries[number].id, entries[number].head, method)
         for number, method in zip(new.content, methods, strict=True)
     )
-    run = CandidateRun(
+    run = Run(
         id=None,
         queue_id=state.queue.id,
         base_branch=state.queue.base_branch,
@@ -101,13 +95,12 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         members=_begun(state, members, memory, tip),
         tested=new.tested,
         trigger=trigger,
-        state=CandidateState.BUILDING,
+        state=RunState.BUILDING,
         started_at=state.now,
-        test=Run(started_at=state.now, base_tip=tip),
     )
     async with state.engine.change() as change:
         limits = await measured_limits(change.tx, state.queue.repository.id, run.base_branch)
-        stored = await change.tx.candidate_runs.add(replace(run, test=replace(run.test, check_limits=limits)))
+        stored = await change.tx.runs.add(replace(run, check_limits=limits))
         assert stored.id is not None
         await state.keep(change, started(memory, stored.id, new, state.seconds))
         data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}
@@ -127,15 +120,13 @@ async def _heads_as_planned(state: TrainState, entries: Sequence[Entry], memory:
     return False
 
 
-def _begun(
-    state: TrainState, members: tuple[CandidateMember, ...], memory: Memory, tip: str
-) -> tuple[CandidateMember, ...]:
+def _begun(state: TrainState, members: tuple[RunMember, ...], memory: Memory, tip: str) -> tuple[RunMember, ...]:
     """Return the members with the commits that IMQ made for runs under way, or for those that ended."""
     histories = (*map(history_of, state.runs), *memory.built)
     return begun_on(members, histories, tip, {*memory.candidates, *(each.candidate for each in state.runs)})
 
 
-async def build(state: TrainState, run: CandidateRun) -> None:
+async def build(state: TrainState, run: Run) -> None:
     """Merge the members that are not merged yet, and publish the candidate. Raises GitHubError."""
     assert run.id is not None
     try:
@@ -162,7 +153,7 @@ async def build(state: TrainState, run: CandidateRun) -> None:
         await state.switch_off(Reason.CANDIDATES_REFUSED, await _explain_refused_branch(state, run, refusal.message))
 
 
-async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun | None:
+async def _merge_members(state: TrainState, run: Run) -> Run | None:
     """Merge all members; None if the run ended, or is to be built again without one of them."""
     left = [each for each in run.members if each.commit is None]
     on_branch = await _branch(state, run) if left else _tip(run)
@@ -178,12 +169,13 @@ async def _merge_members(state: TrainState, run: CandidateRun) -> CandidateRun |
     return await state.save_run(replace(run, candidate=_tip(run)))
 
 
-def _tip(run: CandidateRun) -> str:
+def _tip(run: Run) -> str:
     """Return the last commit that is built."""
+    assert run.base_tip is not None
     return next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
 
 
-async def _branch(state: TrainState, run: CandidateRun) -> str:
+async def _branch(state: TrainState, run: Run) -> str:
     """Create the build branch, or return its tip if it exists."""
     github, repository, tip = state.engine.github, state.queue.repository, _tip(run)
     assert run.id is not None
@@ -200,16 +192,14 @@ async def _branch(state: TrainState, run: CandidateRun) -> str:
             raise StaleRead("the build branch exists, and reads do not show it yet") from refusal
     elif found.sha != tip:
         former = {run.base_tip, *(each.commit for each in run.members)}
-        if found.sha in former and run.test.github_failures < _LAGGING:
+        if found.sha in former and run.github_failures < _LAGGING:
             raise StaleRead("the build branch has moved on from what a read shows")
         return found.sha
     state.on_tip.add(run.id)
     return tip
 
 
-async def _merge(
-    state: TrainState, run: CandidateRun, member: CandidateMember, before: str, on_branch: str
-) -> CandidateRun | None:
+async def _merge(state: TrainState, run: Run, member: RunMember, before: str, on_branch: str) -> Run | None:
     """Merge one member, and store its commit; None if the run has to be looked at again."""
     github, repository = state.engine.github, state.queue.repository
     if on_branch != before:
@@ -235,9 +225,7 @@ async def _merge(
     return await _store(state, run, replace(member, commit=commit.sha, tree=commit.tree))
 
 
-async def _squash(
-    state: TrainState, run: CandidateRun, member: CandidateMember, before: str, merged: Commit
-) -> CandidateRun:
+async def _squash(state: TrainState, run: Run, member: RunMember, before: str, merged: Commit) -> Run:
     """Replace the merge by one commit with its tree, as GitHub's squash makes it."""
     github, repository = state.engine.github, state.queue.repository
     commit = await github.create_commit(repository, merged.tree, [before], await _message(state, member))
@@ -246,14 +234,14 @@ async def _squash(
     return await _store(state, run, replace(member, commit=commit.sha, tree=commit.tree))
 
 
-async def _store(state: TrainState, run: CandidateRun, built: CandidateMember) -> CandidateRun:
+async def _store(state: TrainState, run: Run, built: RunMember) -> Run:
     assert run.id is not None
     state.on_tip.add(run.id)
     members = tuple(built if each.number == built.number else each for each in run.members)
     return await state.save_run(replace(run, members=members))
 
 
-async def _contained(state: TrainState, run: CandidateRun, member: CandidateMember, before: str) -> CandidateRun | None:
+async def _contained(state: TrainState, run: Run, member: RunMember, before: str) -> Run | None:
     """Handle a head that the branch contains: it is part of a member before it, or the base has it already."""
     if before == run.base_tip:
         entry = state.entry_of(member)
@@ -265,7 +253,7 @@ async def _contained(state: TrainState, run: CandidateRun, member: CandidateMemb
     return await _store(state, run, replace(member, commit=before, tree=commit.tree))
 
 
-async def _leave_out(state: TrainState, run: CandidateRun, member: CandidateMember) -> None:
+async def _leave_out(state: TrainState, run: Run, member: RunMember) -> None:
     """Leave out a member that does not merge: onto the base, it leaves the queue; onto others, it waits for them."""
     assert run.id is not None
     others = run.numbers[: run.numbers.index(member.number)]
@@ -290,11 +278,11 @@ async def _leave_out(state: TrainState, run: CandidateRun, member: CandidateMemb
     _log.info("held_back", repository=state.queue.repository.full_name, number=member.number, others=names)
 
 
-def _cancelled(state: TrainState, run: CandidateRun, memory: Memory | None = None) -> Memory:
+def _cancelled(state: TrainState, run: Run, memory: Memory | None = None) -> Memory:
     return cancelled(memory or state.memory, run.id)
 
 
-async def _message(state: TrainState, member: CandidateMember) -> str:
+async def _message(state: TrainState, member: RunMember) -> str:
     """Return the message of the commit that merges this member."""
     pull = pull_of(state, member)
     if pull is None:
@@ -302,7 +290,7 @@ async def _message(state: TrainState, member: CandidateMember) -> str:
     return merge_message(pull, state.policy, member.method)
 
 
-async def _explain_refused_branch(state: TrainState, run: CandidateRun, message: str) -> str:
+async def _explain_refused_branch(state: TrainState, run: Run, message: str) -> str:
     """Return GitHub's message, and the branch that is in the way of the run's branches if there is one."""
     if _NOT_CREATED not in message.lower():
         return message
@@ -313,7 +301,7 @@ async def _explain_refused_branch(state: TrainState, run: CandidateRun, message:
     return message
 
 
-async def _tested_before(state: TrainState, run: CandidateRun) -> bool:
+async def _tested_before(state: TrainState, run: Run) -> bool:
     """Apply the result of a run with the same tree, if there was one: CI tests none twice. Raises GitHubError.
 
     A failure of one member alone is tested again where the plan asks for it: it may have flaked.
@@ -326,20 +314,13 @@ async def _tested_before(state: TrainState, run: CandidateRun) -> bool:
         return False
     if known:
         memory = passed(state.memory, planned, key, state.seconds)
-        await state.save_run(replace(run, state=CandidateState.PASSED), memory)
+        await state.save_run(replace(run, state=RunState.PASSED), memory)
     else:
         await state.end(run, failed_before(state.memory, planned, key), why="failed_before")
     return True
 
 
-async def key_of(state: TrainState, run: CandidateRun) -> str:
-    """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
-    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
-    required = run_checks(rules, state.policy) - pull_request_checks_of(state, run, rules)
-    return result_key(run.members[-1].tree or "", required)
-
-
-async def learn_of_workflows(state: TrainState, run: CandidateRun) -> CandidateRun | None:
+async def learn_of_workflows(state: TrainState, run: Run) -> Run | None:
     """Judge the candidate's own workflows: a member may have changed those by which the trigger was chosen.
 
     Keep which checks judge the pull request by these, too. Where the run's trigger may start no test of the candidate,
@@ -368,30 +349,7 @@ async def learn_of_workflows(state: TrainState, run: CandidateRun) -> CandidateR
     return await state.save_run(replace(run, trigger=trigger or run.trigger), memory)
 
 
-def pull_request_checks_of(state: TrainState, run: CandidateRun, rules: BranchRules) -> frozenset[RequiredCheck]:
-    """Return the checks that judge the pull request: they count from the heads of the members, not on the candidate."""
-    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
-    required = run_checks(rules, state.policy) or {RequiredCheck(each, None) for each in names}
-    return frozenset(each for each in required if each.name in names and each.app_id in (None, GITHUB_ACTIONS))
-
-
-def of_tree(state: TrainState, run: CandidateRun, facts: Facts) -> tuple[Facts, Policy]:
-    """Return facts and policy without those checks, as the candidate is judged."""
-    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
-    if not names:
-        return facts, state.policy
-    left_out = pull_request_checks_of(state, run, facts.rules) if facts.rules is not None else frozenset()
-    checks = state.policy.checks
-    policy = replace(state.policy, checks=replace(checks, required=checks.required - left_out))
-    if facts.rules is not None:
-        facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))
-    if facts.reports is not None:
-        reports = tuple(each for each in facts.reports if each.name not in names or not each.by_actions)
-        facts = replace(facts, reports=reports)
-    return facts, policy
-
-
-async def publish(state: TrainState, run: CandidateRun) -> None:
+async def publish(state: TrainState, run: Run) -> None:
     """Push the candidate's branch, start CI on it, and store that. Raises GitHubError."""
     assert run.candidate is not None
     github, repository = state.engine.github, state.queue.repository
@@ -411,22 +369,18 @@ async def publish(state: TrainState, run: CandidateRun) -> None:
     if run.trigger is CandidateTrigger.DISPATCH and not await _dispatch(state, run):
         return
     now = state.now
-    test = replace(run.test.without_failures(), candidate=run.candidate, polls=0, next_poll_at=None)
-    if run.completed_checks:
-        test = replace(test, next_poll_at=now)
-    else:
-        test = replace(test, next_poll_at=now + state.policy.check_poll.base)
-    await state.save_run(
-        replace(run, state=CandidateState.TESTING, published_at=now, checks_since=now, pull_request=number, test=test)
-    )
+    due = now if run.completed_checks else now + state.policy.check_poll.base
+    published = replace(run.without_failures(), state=RunState.TESTING, published_at=now, pull_request=number)
+    await state.save_run(replace(published, checks_since=now, polls=0, next_poll_at=due))
 
 
-async def _dispatch(state: TrainState, run: CandidateRun) -> bool:
+async def _dispatch(state: TrainState, run: Run) -> bool:
     """Dispatch each workflow with a required check; False if GitHub does not know one, which ends the run.
 
     GitHub answers 404 for a workflow that the default branch has not (cli/cli #9781), and 422 for one without the
     trigger (benc-uk/workflow-dispatch #46).
     """
+    assert run.base_tip is not None
     choice = await read_choice(state, run.base_tip)
     dispatched = [each for each in choice.answers if each.trigger is CandidateTrigger.DISPATCH] if choice else []
     for path in dict.fromkeys(path for each in dispatched for path in each.workflows):
@@ -435,12 +389,12 @@ async def _dispatch(state: TrainState, run: CandidateRun) -> bool:
         except (Invalid, NotFound) as refusal:
             await state.cancel(run, why="untested")
             detail = f"GitHub does not dispatch {path}: {refusal.message}"
-            await trigger_failed(state, run.trigger, Reason.CI_SILENT_ON_CANDIDATES, detail)
+            await trigger_failed(state, CandidateTrigger.DISPATCH, Reason.CI_SILENT_ON_CANDIDATES, detail)
             return False
     return True
 
 
-async def _open(state: TrainState, run: CandidateRun) -> int:
+async def _open(state: TrainState, run: Run) -> int:
     """Open the draft pull request of a candidate; its members are code, so that none is linked or closed by it."""
     members = ", ".join(f"`{number}`" for number in run.numbers)
     one = len(run.numbers) == 1

@@ -22,10 +22,9 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.jobs.job import Hold
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
 from queue_engine.domain.errors import (
     Forbidden,
     GitHubError,
@@ -41,8 +40,9 @@ from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.port import BranchUpdate
-from queue_engine.effects.base_branches import is_landed_on
+from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.labels import is_landed_on
 from queue_engine.effects.notices import announce
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.rules.new_heads import made_by
@@ -172,8 +172,8 @@ class CandidateCleanup:
 
     async def _clean(self, job: Job) -> Hold | None:
         async with self._engine.store.reading() as tx:
-            run = await tx.candidate_runs.get(job.request["run"])
-            queue = None if run is None else await tx.queues.get(run.queue_id)
+            run = await tx.runs.get(job.request["run"])
+            queue = None if run is None or run.queue_id is None else await tx.queues.get(run.queue_id)
         if run is None or queue is None:
             return None
         repository, forbidden = queue.repository, False
@@ -188,7 +188,7 @@ class CandidateCleanup:
         if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES:
             return Hold(_TRY_AGAIN, _FORBIDDEN)
         async with self._engine.store.transaction() as transaction:
-            await transaction.candidate_runs.remove(run)
+            await transaction.runs.remove(run)
         return None
 
     async def clean_lost(self, job: Job) -> Hold | None:
@@ -215,7 +215,7 @@ class CandidateCleanup:
         """Return the branches of IMQ's own that no record names, with their tips; log the others."""
         found = await self._engine.github.candidate_branches(repository)
         async with self._engine.store.reading() as tx:
-            known = {each for run in await tx.candidate_runs.of_repository(repository.id) for each in run.branches}
+            known = {each for run in await tx.runs.of_repository(repository.id) for each in run.branches}
         unknown = [each for each in found.items() if each[0] not in known][:_MOST_LOST]
         lost = {branch: tip for branch, tip in unknown if await self._is_proved(repository, branch, tip)}
         if unproved := [branch for branch, _ in unknown if branch not in lost]:
@@ -242,7 +242,7 @@ class CandidateCleanup:
         github = self._engine.github
         return made_by(await github.own_login(), await github.branch_pushes(repository, branch), tip)
 
-    async def _delete_branches(self, repository: Repository, run: CandidateRun, *, made: bool) -> bool:
+    async def _delete_branches(self, repository: Repository, run: Run, *, made: bool) -> bool:
         """Delete the branches of a run, in one request if both are there; whether a permission is missing for that.
 
         `made`: the pass that ended the run had made its build branch, or had found it where IMQ makes it.
@@ -265,7 +265,7 @@ class CandidateCleanup:
                 forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
         return forbidden
 
-    async def _is_own(self, repository: Repository, run: CandidateRun, branch: str) -> bool:
+    async def _is_own(self, repository: Repository, run: Run, branch: str) -> bool:
         """Whether IMQ made this branch: a person may have taken its name before.
 
         If the record does not say so, IMQ was killed before it stored that, and the branch shows what IMQ did.
@@ -313,13 +313,12 @@ class CandidateCleanup:
         return False
 
 
-async def schedule_close(
-    change: Change, run: CandidateRun, landed: Sequence[tuple[CandidateMember, str]], *, reported: bool
-) -> None:
+async def schedule_close(change: Change, run: Run, landed: Sequence[tuple[RunMember, str]], *, reported: bool) -> None:
     """Enqueue the job for members that landed by a move of the base, each with the commit that brought it.
 
     `reported`: webhooks said that some of them changed as they landed, so that they are read at once.
     """
+    assert run.queue_id is not None
     members = [{"number": each.number, "head": each.head, "sha": sha} for each, sha in landed]
     at = change.now if reported else change.now + _FIRST_READ
     await _enqueue(change, run.queue_id, members, landed_at=change.now, at=at)

@@ -26,26 +26,26 @@ from queue_engine.domain.errors import (
     attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall
+from queue_engine.domain.model import Entry, EntryStatus, Queue, Stall, UnmetRequirement
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
-from queue_engine.effects.queue_depth import set_aside
+from queue_engine.effects.record import set_aside
 from queue_engine.executor import requests
-from queue_engine.executor.entry_store import (
+from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
+from queue_engine.executor.landing import land_merged
+from queue_engine.executor.reads import read_entry_fact
+from queue_engine.executor.run_store import (
     AS_USUAL,
     PASSES_ON,
     CheckResults,
     Checks,
     EntryChange,
     EntryUpdates,
+    TrainState,
     await_own_check,
 )
-from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
-from queue_engine.executor.landing import land_merged
-from queue_engine.executor.reads import read_entry_fact
-from queue_engine.known.own_merges import answered_merge, merged_by_imq
+from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
 from queue_engine.planner.check_outcome import rerun_answered
@@ -60,7 +60,7 @@ from queue_engine.planner.github_outage import (
     shows_retrying,
 )
 from queue_engine.planner.merge_errors import misses_own_check
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.checks import failing_checks
 from queue_engine.rules.readiness import may_be_renewed
 from queue_engine.rules.transitions import with_refusal
 
@@ -152,17 +152,16 @@ class EntrySteps:
                 goes_on = changed.status is EntryStatus.READY  # It merges in this pass, or changes again.
                 await self.save(entry, changed, EntryChange(checks=CheckResults(ended=ended), passes_on=goes_on))
                 return None
-            case Wait(changed, until, pending, not_starting, never, failing):
-                waiting = changed if failing else replace(changed, run=changed.run.without_failures())
-                if waiting != entry:
+            case Wait(run, until, pending, not_starting, never, failing):
+                waiting = run if failing else run.without_failures()
+                if waiting != entry.run:
                     recovered = not failing and shows_retrying(entry.run, self._engine.clock.now())
-                    announce = recovered or waiting.run.pending_checks != entry.run.pending_checks
-                    passes_on = waiting.run.merge_requested_at is not None or misses_own_check(
-                        self._facts.merge_refused
-                    )
-                    await self.save(entry, waiting, EntryChange(announce, CheckResults(pending), passes_on=passes_on))
+                    announce = recovered or waiting.pending_checks != entry.run.pending_checks
+                    passes_on = waiting.merge_requested_at is not None or misses_own_check(self._facts.merge_refused)
+                    how = EntryChange(announce, CheckResults(pending), passes_on=passes_on)
+                    await self.save(entry, replace(entry, run=waiting), how)
                 found = StallFacts(not_starting, never)
-                return await record_stall(self._engine, self._queue, self.stall, changed, found) or until
+                return await record_stall(self._engine, self._queue, self.stall, run, found) or until
             case actions.Update(changed):
                 return await self._update(entry, changed)
             case actions.Merge(changed):
@@ -179,13 +178,13 @@ class EntrySteps:
             case actions.Unmet(changed, unmet):
                 await self._updates.unready(changed, unmet)
                 return None
-            case actions.Rerun(changed, failed):
-                return await self._rerun(await self.save(entry, changed), failed)
+            case actions.Rerun(run, failed):
+                return await self._rerun(await self.save(entry, replace(entry, run=run)), failed)
             case actions.HoldLanding():
                 self.stopped = action
                 return self._engine.clock.now()
-            case actions.HoldBase(changed, check, tip, failing):
-                await self.save(entry, changed)
+            case actions.HoldBase(run, check, tip, failing):
+                await self.save(entry, replace(entry, run=run))
                 return await hold_for_base(self._engine, self._queue, self._policy, check, tip, failing)
 
     async def save(self, entry: Entry, changed: Entry, how: EntryChange = AS_USUAL) -> Entry:
@@ -246,15 +245,16 @@ class EntrySteps:
         return None
 
     async def _rerun(self, entry: Entry, failed: Checks) -> datetime | None:
+        now = self._engine.clock.now()
         results, self._facts = CheckResults(failing=failing_checks(failed, self._facts.reports)), Facts()
         try:
-            message = await requests.rerun(self._engine.github, entry, failed, self._engine.clock.now())
+            message = await requests.rerun(self._engine.github, entry.repository, entry.run, failed, now)
         except GitHubError as error:
             return await self.on_error(entry, error)
         if message is not None:
             _log.info("rerun_refused", number=entry.number, message=message)
-        answered = rerun_answered(entry, failed, message, self._policy, self._engine.clock.now())
-        await self.save(entry, answered, EntryChange(message is None, results))
+        answered = rerun_answered(entry.run, failed, message, self._policy, self._engine.clock.now())
+        await self.save(entry, replace(entry, run=answered), EntryChange(message is None, results))
         return None
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
@@ -322,3 +322,10 @@ def _not_requested(entry: Entry, due: datetime) -> Entry:
     If GitHub has updated the branch all the same, the new head's webhook or the next read shows it.
     """
     return replace(entry, status_since=due, run=replace(entry.run, polls=0, next_poll_at=due))
+
+
+def steps_of(state: TrainState) -> EntrySteps:
+    """Return what takes the steps of single members of trains."""
+    steps = EntrySteps(state.engine, state.queue, state.held, state.policy, updates=state.updates, in_trains=True)
+    steps.depth = state.depth or len(state.entries)
+    return steps

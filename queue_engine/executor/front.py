@@ -1,10 +1,9 @@
-"""Select the front of a queue, and announce its blockers on the entries that they concern, once at start and end.
+"""Make the changes of a queue that come before its runs: announce its blockers once at start and end, preempt, dequeue.
 
 A blocked queue costs no requests, except for ever rarer polls of a red base.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -13,99 +12,34 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotice, BlockerNotices
-from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.facts import CheckReport
-from queue_engine.domain.failing_check import FailingCheck, as_data
+from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
-from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.effects.record import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
-from queue_engine.known.own_merges import record_merge_request
+from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.check_limits import few, waits_for_start
-from queue_engine.planner.front import (
-    Front,
-    Members,
-    QueueAction,
-    QueueChange,
-    QueueWait,
-    accepted_again,
-    front_without_policy,
-    next_front,
-    next_members,
-)
+from queue_engine.planner.queue_plan import QueueAction, QueueChange
 from queue_engine.rules.blockers import unannounced
-from queue_engine.rules.check_timing import check_data
+from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.depth import moved_entries
-from queue_engine.rules.invariants import check_transition
-from queue_engine.rules.transitions import preempted
+from queue_engine.rules.transitions import check_transition, preempted
 
 _log = structlog.get_logger("imq.front")
 
-_Find = Callable[[Queue, tuple[Entry, ...], Policy, datetime], Front | Members | QueueWait | QueueChange]
 
-_STEPS = 20
-"""More changes than one pass has to make before it has a front; the queue is due again at once after so many."""
-
-
-async def find_front(
-    engine: Engine, queue_id: int, policy: Policy | None, generation: int | None = None
-) -> Front | QueueWait:
-    """Return the entry of a leased queue to work on, as `find_members` does for several of them."""
-    found = await _find(engine, queue_id, policy, generation, next_front)
-    assert not isinstance(found, Members)
-    return found
-
-
-async def find_members(engine: Engine, queue_id: int, policy: Policy, generation: int) -> Members | QueueWait:
-    """Return the entries of a leased queue with room, after announcing its blockers and the entries that got room."""
-    found = await _find(engine, queue_id, policy, generation, next_members)
-    assert not isinstance(found, Front)
-    return found
-
-
-async def _find(
-    engine: Engine, queue_id: int, policy: Policy | None, generation: int | None, find: _Find
-) -> Front | Members | QueueWait:
-    """Make the changes that come before a front, and return what `find` finds then.
-
-    A queue that breaks an invariant is paused, and affects no other. `policy` None: the policy cannot be read now, so
-    that only stored blockers are known. `generation` is that of the policy: when configuration or rules have changed
-    since, there is no front, and the queue is due at once (P1).
-    """
-    for _ in range(_STEPS):
-        async with engine.store.reading() as tx:
-            queue = await tx.queues.get(queue_id)
-            entries = await tx.entries.of_queue(queue_id)
-            refused = queue is not None and queue.pause(Reason.GITHUB_REFUSES) is not None
-            runs = await tx.candidate_runs.of_queue(queue_id) if refused else ()
-        if queue is None:
-            return QueueWait(None)
-        if (over := accepted_again(queue, entries, runs)) is not None:
-            await _lift(engine, queue, over)
-            continue
-        if generation not in {None, queue.generation}:
-            return QueueWait(engine.clock.now())
-        if policy is None:
-            return front_without_policy(queue, entries, engine.clock.now())
-        found = find(queue, entries, policy, engine.clock.now())
-        if not isinstance(found, QueueChange):
-            return found
-        with suppress(StaleRecord):
-            await _make(engine, queue, found, policy)
-    return QueueWait(engine.clock.now())
-
-
-async def _make(engine: Engine, queue: Queue, needed: QueueChange, policy: Policy) -> None:
+async def make(engine: Engine, queue: Queue, needed: QueueChange, policy: Policy) -> None:
     """Make this change of the queue. Raises StaleRecord if an entry changed since it was read."""
     entries, blockers = needed.entries, needed.blockers
     match needed.action:
         case QueueAction.LIFT if needed.pause is not None:
-            await _lift(engine, queue, needed.pause)
+            await lift(engine, queue, needed.pause)
         case QueueAction.PAUSE:
             await _pause(engine, queue, needed.detail)
         case QueueAction.END_STALL:
@@ -137,7 +71,7 @@ async def _pause(engine: Engine, queue: Queue, fault: str) -> None:
         await record.pause(change, queue, Reason.INVARIANT_BROKEN, fault)
 
 
-async def _lift(engine: Engine, queue: Queue, over: Pause) -> None:
+async def lift(engine: Engine, queue: Queue, over: Pause) -> None:
     """Lift a pause that has ended."""
     async with engine.change() as change:
         stored = await change.tx.queues.get(queue.id)
@@ -251,16 +185,16 @@ class StallFacts:
 
 
 async def record_stall(
-    engine: Engine, queue: Queue, stall: Stall | None, entry: Entry, found: StallFacts
+    engine: Engine, queue: Queue, stall: Stall | None, run: Run, found: StallFacts
 ) -> datetime | None:
     """Store that no check starts for the front. The pass then announces the blocker, or its end, at once."""
     now = engine.clock.now()
     if found.anywhere is not None and (stall is None or not stall.never):
         new = Stall(now, NOWHERE, found.anywhere)
     elif stall is not None:
-        return None if stall.never or waits_for_start(entry, stall.head) else now
-    elif found.here and entry.run.candidate is not None:
-        new = Stall(now, entry.run.candidate, few(found.here))
+        return None if stall.never or waits_for_start(run, stall.head) else now
+    elif found.here and run.candidate is not None:
+        new = Stall(now, run.candidate, few(found.here))
     else:
         return None
     async with engine.change() as change:

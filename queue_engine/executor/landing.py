@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import Commit, PullRequest
 from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
@@ -24,12 +24,12 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.notices import announce_landed
 from queue_engine.executor.cleanup import schedule_branch_deletion
-from queue_engine.known.branches import pushes
+from queue_engine.known.pulls import pushes
 from queue_engine.planner.actions import Facts
-from queue_engine.rules.base_change import need_no_test
-from queue_engine.rules.check_figures import figures_of
-from queue_engine.rules.invariants import check_transition
-from queue_engine.rules.pending_merges import is_requested_merge
+from queue_engine.rules.check_progress import figures_of
+from queue_engine.rules.checks import need_no_test
+from queue_engine.rules.departures import is_requested_merge
+from queue_engine.rules.transitions import check_transition
 
 _log = structlog.get_logger("imq.landing")
 
@@ -119,7 +119,7 @@ async def land(
         await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
         if entry.run.candidate_run is not None:
-            await tx.candidate_runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
+            await tx.runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(

@@ -13,24 +13,22 @@ from posixpath import basename, dirname, normpath
 
 import structlog
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import MergeMethod, PullRequest, ReviewState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import Run
-from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_fact
+from queue_engine.domain.run import Run, RunMember, RunState
+from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_run_fact, workflow_texts
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import workflow_texts
-from queue_engine.planner.absent_checks import judge_absent
-from queue_engine.planner.actions import Block, Dequeue, FactKind, Facts, Save, Unmet, Wait
+from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
+from queue_engine.planner.actions import Absent, Block, Dequeue, FactKind, Facts, RunContext, Save, Unmet, Wait
 from queue_engine.planner.member_rules import judge_member
 from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.planner.trains.memory import ForkEntry, ForkReason
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
-from queue_engine.rules.invariants import check_transition
 from queue_engine.rules.reviews import newest
+from queue_engine.rules.transitions import check_transition
 from queue_engine.workflows.step_proof import local_actions
 
 _log = structlog.get_logger("imq.trains")
@@ -100,22 +98,23 @@ async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
     Checks that no pull request has on its head are none of these. Raises GitHubError.
     """
     github, policy = state.engine.github, state.policy
-    run = Run(candidate=entry.head)
-    subject = replace(entry, queued_head=entry.head, status_since=entry.enqueued_at, run=run, head_proved=True)
+    run = Run(candidate=entry.head, checks_since=entry.enqueued_at)
+    of = RunContext(entry.repository, entry.base_branch, entry.enqueued_at, entry.fixes_base)
     facts = Facts()
     for fact in (FactKind.RULES, FactKind.CHECKS):
-        facts = await read_fact(github, subject, fact, facts, policy)
-    action, facts = await judged(
-        lambda facts: judge_absent(subject, facts, policy, state.now),
-        lambda fact, facts: read_fact(github, subject, fact, facts, policy, heads_only=True),
+        facts = await read_run_fact(github, run, of, fact, facts, policy)
+    verdict, facts = await judged(
+        lambda facts: judge_absent(run, of, facts, policy, state.now),
+        lambda fact, facts: read_run_fact(github, run, of, fact, facts, policy, heads_only=True),
         facts,
     )
-    match action:
-        case Unmet(_, unmet):
-            await state.updates.unready(entry, unmet)
-            return True
-        case Dequeue(Reason.CHECK_ABSENT as reason, detail):
-            await state.updates.dequeue(entry, reason, facts, detail=detail)
+    match verdict:
+        case Absent() as lacks:
+            match leave_for_absent(entry, lacks, policy):
+                case Unmet(_, unmet):
+                    await state.updates.unready(entry, unmet)
+                case Dequeue(reason, detail):
+                    await state.updates.dequeue(entry, reason, facts, detail=detail)
             return True
         case Wait(never=str(names)):
             await state.remember(replace(state.memory, unreported=names))
@@ -135,7 +134,7 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
     if isinstance(answer, MergeMethod):
         state.verified[entry.id, entry.version] = facts
         required = facts.rules is not None and requires_own_check(facts.rules, state.policy)
-        if not required or any(each.state is CandidateState.LANDING for each in state.runs):
+        if not required or any(each.state is RunState.LANDING for each in state.runs):
             return answer
         # IMQ's check passes on one head at a time: no candidate could land.
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
@@ -147,7 +146,7 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
     return None
 
 
-def pull_of(state: TrainState, member: CandidateMember) -> PullRequest | None:
+def pull_of(state: TrainState, member: RunMember) -> PullRequest | None:
     """Return the pull request of a member as this pass read it; None if it did not."""
     # Its entry may have another version since: the begin of a run, and of a landing, change it.
     read = [facts.pull for (entry, _), facts in state.verified.items() if entry == member.entry_id]
@@ -168,9 +167,7 @@ async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) ->
     return True
 
 
-async def await_workflows_permission(
-    state: TrainState, run: CandidateRun, member: CandidateMember, message: str
-) -> bool:
+async def await_workflows_permission(state: TrainState, run: Run, member: RunMember, message: str) -> bool:
     """Set a member aside whose workflow files IMQ may not merge; whether this is what GitHub's message says.
 
     The others of its run are tested without it (P5).

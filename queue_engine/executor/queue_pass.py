@@ -1,7 +1,8 @@
-"""Run one pass over one queue: decide, store, act, and repeat until the queue has to wait.
+"""Run one pass over one queue: read it, plan, take one step of a run, store it, until the queue has to wait.
 
-One entry is tested after the other, or trains are: a landing that has begun goes first. Then runs of members that left
-are cancelled, active runs are built and their checks judged, and the plan says what to land, eject, cancel and start.
+A landing that has begun goes first. Where one entry is tested after the other, the plan names the front, whose own head
+is the candidate of its run. Of larger runs, those of members that left are cancelled, active ones are built and their
+checks judged, and the plan says what to land, eject, cancel and start.
 
 The pass never sleeps: a wait is a due time in the database. Each change is stored before its effect; a pass that loses
 a race reads everything again (P2). A webhook during a pass increments `wake_count`; a pass that releases the queue with
@@ -9,15 +10,15 @@ an older count makes it due at once. While no check reports, IMQ polls an entry 
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeAlias, TypeVar
 
 import structlog
 
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.core.concurrency.request_context import working
-from queue_engine.domain.candidate_run import CandidateRun, CandidateState
 from queue_engine.domain.errors import (
     GitHubError,
     RateLimitError,
@@ -30,16 +31,16 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunState
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
-from queue_engine.executor.entry_steps import EntrySteps, entry_trace
-from queue_engine.executor.front import find_front, find_members
+from queue_engine.executor.entry_steps import EntrySteps, entry_trace, steps_of
+from queue_engine.executor.front import lift, make
 from queue_engine.executor.members import still_alone
 from queue_engine.executor.run_checks import eject, test
 from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
-from queue_engine.planner.front import Members, QueueWait, first
 from queue_engine.planner.github_outage import (
     Retry,
     longest_wait,
@@ -48,12 +49,22 @@ from queue_engine.planner.github_outage import (
     retry_at,
     shows_retrying,
 )
-from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, visible
-from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.queue_plan import (
+    Front,
+    Members,
+    QueueChange,
+    QueueWait,
+    accepted_again,
+    first,
+    follow_queue,
+    front_without_policy,
+    next_front,
+    next_members,
+    next_runs,
+)
+from queue_engine.planner.trains.memory import Memory, base_moved, cancelled, under_generation
 from queue_engine.planner.trains.model import Plan
-from queue_engine.planner.trains.outcomes import cancelled, under_generation
-from queue_engine.planner.trains.plan import plan
-from queue_engine.rules.blockers import in_flight, select_front
+from queue_engine.rules.blockers import in_flight
 from queue_engine.rules.transitions import preempted
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -64,10 +75,18 @@ _STEPS = 300
 _OFF_FOR = timedelta(days=1)
 """How long trains are off at most before IMQ tries them again."""
 
+_AGAIN = timedelta(minutes=5)
+"""How soon a step that met a failure of GitHub is tried again at the latest."""
+
+_CHANGES = 20
+"""More changes than one queue needs before its members are known."""
+
 _PLAN_AGAIN = timedelta(minutes=10)
 """A queue in trains is due at least so often: some plans depend on how long members wait."""
 
-_RunStep = Callable[[TrainState, CandidateRun], Awaitable[datetime | None]]
+_Done = TypeVar("_Done")
+_Front: TypeAlias = Front | QueueWait | QueueChange
+_RunStep = Callable[[TrainState, Run], Awaitable[datetime | None]]
 
 
 class LeaseLost(Exception):
@@ -83,19 +102,15 @@ class PassError(Exception):
 
 
 class QueuePass:
-    """Advances a leased queue: its front, where IMQ tests one entry after the other, else its trains."""
+    """Advances a leased queue: reads it, plans, and takes one step of a run, until it has to wait."""
 
     def __init__(self, engine: Engine, queue: Queue, held: Callable[[], bool], policy: Policy) -> None:
         """`held` returns whether this worker still has the lease."""
-        self._engine, self._queue, self._policy = engine, queue, policy
+        self._engine, self._policy = engine, policy
         trains = policy.trains if policy.trains.enabled else TrainRules(Candidates.AUTO)
         self._state = TrainState(engine, queue, policy, trains, held)
         self._steps = EntrySteps(engine, queue, held, policy)
-        self._one_by_one = not (policy.trains.enabled or queue.in_trains)
-        self._once = False
-        """Whether trains begin after the first entry, which began without them, or is tested alone."""
         self._front_id: str | None = None
-        self._due: datetime | None = None
 
     async def run(self) -> datetime | None:
         """Advance the queue until it has to wait; returns when it is due again, None if only an event can wake it.
@@ -105,9 +120,9 @@ class QueuePass:
         with ExitStack() as traced:
             for _ in range(_STEPS):
                 if not self._state.held():
-                    raise LeaseLost(self._queue.repository.full_name)
+                    raise LeaseLost(self._state.queue.repository.full_name)
                 try:
-                    found = await (self._entry_step(traced) if self._one_by_one else self._train_step())
+                    found = await self._step(traced)
                 except StaleRecord:
                     self._state.verified.clear()
                     self._steps.forget()
@@ -120,23 +135,59 @@ class QueuePass:
 
     async def on_unreadable_policy(self, error: GitHubError) -> datetime | None:
         """Handle a policy that cannot be read: the front waits for GitHub as after any other error."""
-        found = await find_front(self._engine, self._queue.id, None)
+        state = self._state
+        await state.load()
+        if (over := accepted_again(state.queue, state.entries, state.runs)) is not None:
+            await lift(state.engine, state.queue, over)
+            await state.load()
+        found = front_without_policy(state.queue, state.entries, state.now)
         if isinstance(found, QueueWait):
             return found.until
         try:
             return await self._steps.on_error(found.entry, error, reading_pull=True)
         except StaleRecord:
-            return self._state.now
+            return state.now
 
-    async def _entry_step(self, traced: ExitStack) -> QueueWait | None:
-        """Take one step of the front; return the wait, None if there is more to do now."""
-        found = await find_front(self._engine, self._queue.id, self._policy, self._queue.generation)
+    async def _step(self, traced: ExitStack) -> QueueWait | None:
+        """Take one step of the queue; return the wait, None if there is more to do now."""
+        state, trains = self._state, self._policy.trains.enabled
+        await state.load()
+        if (trains or state.queue.in_trains) and self._front_id is None and self._engine.ending.is_set():
+            return QueueWait(state.now)
+        with working(again=_AGAIN):
+            if landing := [run for run in state.runs if run.state is RunState.LANDING]:
+                return await self._on_run(landing[0], continue_landing)
+            if state.queue.in_trains and not trains and self._policy.fault is None:
+                await self._leave()
+                return None
+            found = await find_members(state)
+            # What began without a branch of its own ends first.
+            one = not (trains or state.queue.in_trains) or any(
+                in_flight(each) and each.run.candidate_run is None for each in state.entries
+            )
+            if not one and (one := await self._is_off()) and await follow_runs(state, sequential=True):
+                return None
+            if isinstance(found, QueueWait):
+                return found if one else await self._without_members(found)
+            state.depth = len(found.room)
+            front = next_front(found, state.now) if one or state.memory.tested_alone else None
+            begun = isinstance(front, Front) and front.entry.status in PROCESSING and state.tests_alone(front.entry)
+            if front is not None and (one or begun):
+                return await self._front_step(front, traced)
+            return await self._advance(found, front, traced)
+
+    async def _front_step(self, found: _Front, traced: ExitStack) -> QueueWait | None:
+        """Take one step of the run that has the front as its only member, or preempt it; return as `_step`."""
+        state = self._state
+        if isinstance(found, QueueChange):
+            await make(state.engine, state.queue, found, state.policy)
+            return None
         if isinstance(found, QueueWait):
             return found
-        entry, self._steps.depth, self._steps.stall = found.entry, found.depth, found.stall
+        entry, self._steps.depth, self._steps.stall = found.entry, found.depth, state.queue.stall
         if entry.id != self._front_id:
-            if self._front_id is not None and (self._once or self._engine.ending.is_set()):
-                return QueueWait(self._state.now)
+            if self._front_id is not None and self._engine.ending.is_set():
+                return QueueWait(state.now)
             traced.close()
             traced.enter_context(entry_trace(entry))
             self._front_id = entry.id
@@ -144,7 +195,7 @@ class QueuePass:
             with working(again=longest_wait(entry.run)):
                 if entry.run.candidate_run is not None:
                     # Its candidate was not its own head alone, so no result of that run lands it (P1).
-                    await self._steps.save(entry, preempted(entry, self._state.now))
+                    await self._steps.save(entry, preempted(entry, state.now))
                     return None
                 due = await self._steps.step(entry)
         except StaleRecord:
@@ -153,46 +204,7 @@ class QueuePass:
             raise PassError(entry) from error
         return None if due is None else QueueWait(first((due, found.hold_ends)))
 
-    async def _train_step(self) -> QueueWait | None:
-        """Make one change of the trains; return the wait, None if there is more to do now."""
-        if self._engine.ending.is_set():
-            return QueueWait(self._state.now)
-        self._due = None
-        with working(again=timedelta(minutes=5)):
-            changed = await self._change()
-        return None if changed else QueueWait(self._due)
-
-    def _alone(self, *, once: bool = False) -> bool:
-        """Test one entry after the other for now; with `once` only the front."""
-        self._one_by_one, self._once = True, once
-        return True
-
-    async def _change(self) -> bool:
-        """Make one change, and return True; False if there is nothing to do before `_due`."""
-        state = self._state
-        await state.load()
-        landing = [run for run in state.runs if run.state is CandidateState.LANDING]
-        if landing:
-            self._due = await self._on_run(landing[0], continue_landing)
-            return self._due is None
-        if not self._policy.trains.enabled and self._policy.fault is None:
-            return await self._leave()
-        if any(in_flight(each) and each.run.candidate_run is None for each in state.entries):
-            # What began before trains ends first.
-            return self._alone(once=True)
-        found = await find_members(state.engine, state.queue.id, state.policy, state.generation)
-        await state.load()
-        if await self._is_off():
-            return await follow_runs(state, sequential=True) or self._alone()
-        if isinstance(found, QueueWait):
-            return await self._without_members(found)
-        state.depth = len(found.room)
-        front = select_front(found.room, found.blockers, state.now)
-        if front is not None and front.status in PROCESSING and state.tests_alone(front):
-            return self._alone(once=True)
-        return await self._advance(found)
-
-    async def _leave(self) -> bool:
+    async def _leave(self) -> None:
         """End one run after the other, since trains were switched off; then test one entry after the other."""
         state = self._state
         if state.runs:
@@ -201,8 +213,6 @@ class QueuePass:
             async with state.engine.change() as change:
                 await change.tx.trains.remove(state.queue.id)
                 await change.tx.queues.note_trains(state.queue.id, False)
-            self._alone()
-        return True
 
     async def _is_off(self) -> bool:
         state = self._state
@@ -223,46 +233,43 @@ class QueuePass:
         await state.remember(replace(state.memory, off=replace(off, suspect=None)))
         return True
 
-    async def _without_members(self, found: QueueWait) -> bool:
+    async def _without_members(self, found: QueueWait) -> QueueWait | None:
         """End all runs of a queue without entries; a queue that only changed is read again."""
         state = self._state
-        self._due = found.until
         if state.entries or not state.runs:
-            return False
+            return found
         for run in state.runs:
             await state.cancel(run, why="left")
-        return True
+        return None
 
-    async def _advance(self, found: Members) -> bool:
+    async def _advance(self, found: Members, front: _Front | None, traced: ExitStack) -> QueueWait | None:
+        """Make one change of the runs of several members; return the wait, None if there is more to do now."""
         state = self._state
         # The runs' own retries find out when GitHub accepts requests again.
         holding = tuple(each for each in found.blockers if each.reason is not Reason.GITHUB_REFUSES or each.until)
         found = replace(found, blockers=holding)
         free = found.free(state.now)
         blocked = bool(found.blockers) and not free
-        self._due = found.until
         frozen = blocked and all(each.reason is Reason.FROZEN for each in found.blockers)
         if blocked and await self._end_outages(frozen=frozen):
-            return True
+            return None
         if blocked and not frozen:
             # Runs go on without IMQ; their checks are judged when the queue continues.
-            return False
+            return QueueWait(found.until)
         if await _end_outdated_run(state):
-            return True
-        memory = self._renewed()
-        state.memory = follow_queue(memory, found.room, state.trains)
+            return None
+        state.memory = follow_queue(self._renewed(), found.room, state.trains)
         if blocked:
             # In a freeze nothing lands or begins; what passes is shown as passed.
-            return await self._follow(CandidateState.TESTING)
+            return await self._follow(found.until, RunState.TESTING)
         if not self._knows_base():
-            return await self._read_base()
+            return await self._read_base(found.until)
         if await follow_runs(state):
             await state.remember(state.memory)
-            return True
-        self._due = first((found.until, found.hold_ends))
-        if await self._follow(CandidateState.BUILDING, CandidateState.TESTING):
-            return True
-        return await self._plan(found, free)
+            return None
+        due = first((found.until, found.hold_ends))
+        followed = await self._follow(due, RunState.BUILDING, RunState.TESTING)
+        return followed and await self._plan(free, front, followed.until, traced)
 
     async def _end_outages(self, *, frozen: bool) -> bool:
         """Forget since when GitHub fails, where IMQ asks nothing during a hold; whether any outage had begun (P5).
@@ -271,26 +278,26 @@ class QueuePass:
         """
         state = self._state
         entries = [each for each in state.entries if each.run.github_failures]
-        runs = [each for each in state.runs if each.test.github_failures]
-        runs = [each for each in runs if not frozen or each.state is not CandidateState.TESTING]
+        runs = [each for each in state.runs if each.github_failures]
+        runs = [each for each in runs if not frozen or each.state is not RunState.TESTING]
         if not entries and not runs:
             return False
         async with state.engine.change() as change:
             for entry in entries:
                 await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
             for run in runs:
-                await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
+                await change.tx.runs.save(run.without_failures())
         return True
 
-    async def _follow(self, *states: CandidateState) -> bool:
-        """Build and test the runs in these states; True once something changed, else they are due at `_due`."""
+    async def _follow(self, due: datetime | None, *states: RunState) -> QueueWait | None:
+        """Build and test the runs in these states; None once something changed, else the wait, `due` at the latest."""
         for run in self._state.runs:
             if run.state in states:
-                due = await self._on_run(run, build if run.state is CandidateState.BUILDING else test)
-                if due is None:
-                    return True
-                self._due = first((due, self._due))
-        return False
+                waits = await self._on_run(run, build if run.state is RunState.BUILDING else test)
+                if waits is None:
+                    return None
+                due = first((waits.until, due))
+        return QueueWait(due)
 
     def _renewed(self) -> Memory:
         memory = under_generation(self._state.memory, self._state.queue.generation)
@@ -305,106 +312,96 @@ class QueuePass:
         unknown = {each.newer_tip for each in state.entries if each.newer_tip is not None} - set(state.memory.tips)
         return state.memory.base_tip is not None and not unknown
 
-    async def _read_base(self) -> bool:
-        """Read the base's tip, and take account of it; False if GitHub has to catch up before."""
+    async def _read_base(self, due: datetime | None) -> QueueWait | None:
+        """Read the base's tip, and take account of it; the wait if GitHub has to catch up before."""
         state, first_entry = self._state, self._state.entries[0]
         again = first_entry.run.next_poll_at if first_entry.run.github_failures else None
         if again is not None and again > state.now:
-            self._due = first((self._due, again))
-            return False
+            return QueueWait(first((due, again)))
         try:
             found = await state.engine.github.branch_tip(state.queue.repository, state.queue.base_branch)
             if found is None:
                 raise StaleRead("the base branch is gone")
         except GitHubError as error:
             await self._on_entry_error(first_entry, error)
-            return True
+            return None
         memory = state.memory.with_tips(sorted(each.newer_tip for each in state.entries if each.newer_tip is not None))
         if found.sha != memory.base_tip:
             memory = base_moved(memory, found.sha)
         await state.remember(memory)
-        return True
+        return None
 
-    async def _plan(self, found: Members, free: tuple[Entry, ...]) -> bool:
-        """Carry out the next plan; False if the plan is to wait."""
+    async def _plan(
+        self, free: tuple[Entry, ...], front: _Front | None, due: datetime | None, traced: ExitStack
+    ) -> QueueWait | None:
+        """Carry out the next plan; the wait, `due` at the latest, if the plan is to wait."""
         state = self._state
         waiting = {
-            each.number
+            each.number: each.run
             for each in free
             if each.run.github_failures and each.run.next_poll_at is not None and each.run.next_poll_at > state.now
         }
-        lagging = [
-            each.run.next_poll_at for each in free if each.number in waiting and not each.run.github_failing_since
-        ]
-        if lagging:
+        if lagging := [each.next_poll_at for each in waiting.values() if not each.github_failing_since]:
             # Replicas catch up within seconds: a plan without this entry would cost another CI run.
-            self._due = first((self._due, *lagging))
-            return False
-        numbers = {each.number for each in free} - waiting
-        front = select_front(found.room, found.blockers, state.now)
-        if front is not None and not state.runs and state.tests_alone(front) and front.number in numbers:
-            return await self._test_alone(front)
-        shown = visible(state.memory, ahead_of_tested_alone(state.memory, numbers))
-        made = plan(shown, state.seconds)
+            return QueueWait(first((due, *lagging)))
+        numbers = {each.number for each in free} - waiting.keys()
+        if (
+            isinstance(front, Front)
+            and not state.runs
+            and state.tests_alone(front.entry)
+            and front.entry.number in numbers
+        ):
+            # A pull request of a fork is tested by its own head, unless that head was approved meanwhile.
+            alone = await self._on_entries((front.entry.number,), lambda: still_alone(state, front.entry))
+            return await self._front_step(front, traced) if alone else None
+        made = next_runs(state.memory, numbers, state.now)
         if made == Plan():
             await state.remember(state.memory)
-            polls = (each.run.next_poll_at for each in free if each.number in waiting)
             again = state.now + _PLAN_AGAIN if state.runs or numbers else None
-            self._due = first((self._due, *polls, again))
-            return False
+            return QueueWait(first((due, *(each.next_poll_at for each in waiting.values()), again)))
         if made.land is not None:
             run = state.find(made.land.id)
-            planned, again = made.land, run.test.next_poll_at
-            if run.test.merge_refusals and again is not None and again > state.now:
+            planned, again = made.land, run.next_poll_at
+            if run.merge_refusals and again is not None and again > state.now:
                 # GitHub misses a check; nothing else lands before.
-                self._due = first((self._due, again))
-                return False
-            return await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
-        if made.eject:
-            return await self._on_entries(made.eject[:1], lambda: eject(state, made.eject[0]))
-        if made.cancel:
+                return QueueWait(first((due, again)))
+            await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
+        elif made.eject:
+            await self._on_entries(made.eject[:1], lambda: eject(state, made.eject[0]))
+        elif made.cancel:
             await state.cancel(state.find(made.cancel[0]), why="cancelled")
-            return True
-        new = made.start[0]
-        return await self._on_entries(new.content, lambda: begin(state, new, state.memory))
+        else:
+            new = made.start[0]
+            await self._on_entries(new.content, lambda: begin(state, new, state.memory))
+        return None
 
-    async def _test_alone(self, front: Entry) -> bool:
-        """Have a fork's pull request tested by its own head, unless its head was approved meanwhile."""
-        alone: list[bool] = []
-
-        async def judge() -> bool:
-            alone.append(await still_alone(self._state, front))
-            return True
-
-        await self._on_entries((front.number,), judge)
-        return self._alone(once=True) if any(alone) else True
-
-    async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[object]]) -> bool:
-        """Verify and act; an error of GitHub makes the first of these entries wait."""
+    async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[_Done]]) -> _Done | None:
+        """Verify and act; an error of GitHub makes the first of these entries wait, and returns None."""
         try:
-            await act()
+            return await act()
         except GitHubError as error:
             entry = next(each for each in self._state.entries if each.number in numbers)
             await self._on_entry_error(entry, error)
-        return True
+        return None
 
-    async def _on_run(self, run: CandidateRun, act: _RunStep) -> datetime | None:
-        """Do the next step of a run; returns when it is due again, None if something changed."""
-        due = run.test.next_poll_at
-        if run.test.github_failures and due is not None and due > self._state.now:
-            return due
+    async def _on_run(self, run: Run, act: _RunStep) -> QueueWait | None:
+        """Do the next step of a run; returns the wait, None if something changed."""
+        due = run.next_poll_at
+        if run.github_failures and due is not None and due > self._state.now:
+            return QueueWait(due)
         try:
-            return await act(self._state, run)
+            due = await act(self._state, run)
         except GitHubError as error:
-            return await self._on_run_error(run, error)
+            due = await self._on_run_error(run, error)
+        return None if due is None else QueueWait(due)
 
     async def _on_entry_error(self, entry: Entry, error: GitHubError) -> None:
         """Make the entry wait for GitHub; a limit, which concerns all of them, makes the queue wait."""
         if isinstance(error, RateLimitError):
             raise error
-        await self._state.steps().on_error(entry, error, reading_pull=True)
+        await steps_of(self._state).on_error(entry, error, reading_pull=True)
 
-    async def _on_run_error(self, run: CandidateRun, error: GitHubError) -> datetime | None:
+    async def _on_run_error(self, run: Run, error: GitHubError) -> datetime | None:
         """Make the run wait for GitHub; after the time limit of outages, trains are off (P5), and None is returned."""
         state = self._state
         if isinstance(error, RateLimitError):
@@ -416,12 +413,12 @@ class QueuePass:
             error = Refused(error.message, status=error.status)
         await state.load()
         run = next((each for each in state.runs if each.id == run.id), run)
-        landing = run.state is CandidateState.LANDING
-        match on_github_error(run.test, error, state.policy, state.now, state.engine.random, in_doubt=landing):
-            case Retry(test, at):
+        landing = run.state is RunState.LANDING
+        match on_github_error(run, error, state.policy, state.now, state.engine.random, in_doubt=landing):
+            case Retry(failing, at):
                 async with state.engine.change() as change:
-                    await state.save_run_within(change, replace(run, test=replace(test, next_poll_at=at)))
-                    if shows_retrying(test, state.now):
+                    await state.save_run_within(change, replace(failing, next_poll_at=at))
+                    if shows_retrying(failing, state.now):
                         await record.pause_refused(change, state.queue.id, error)
                 return at
         if landing:
@@ -438,7 +435,7 @@ async def _end_outdated_run(state: TrainState) -> bool:
     for run in state.runs:
         known = planned.get(run.id or 0)
         members = [each for each in run.members if known is not None and each.number in known.content]
-        if run.test.new_head is not None:
+        if run.new_head is not None:
             await state.cancel(run, why="branch_changed")
             return True
         if known is None or not members or any(state.entry_of(each) is None for each in members):
@@ -450,3 +447,21 @@ async def _end_outdated_run(state: TrainState) -> bool:
             memory = cancelled(memory, run_id)
         await state.remember(memory)
     return bool(gone)
+
+
+async def find_members(state: TrainState) -> Members | QueueWait:
+    """Return the entries of a leased queue with room, after the changes that come first; the wait if there are none.
+
+    The state was read. A queue that breaks an invariant is paused, and affects no other. When configuration or rules
+    have changed since the policy was read, the queue is due at once (P1).
+    """
+    for _ in range(_CHANGES):
+        if state.generation != state.queue.generation:
+            break
+        found = next_members(state.queue, state.entries, state.runs, state.policy, state.now)
+        if not isinstance(found, QueueChange):
+            return found
+        with suppress(StaleRecord):
+            await make(state.engine, state.queue, found, state.policy)
+        await state.load()
+    return QueueWait(state.now)

@@ -6,21 +6,20 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import PullRequest, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import CommitFacts, PullRequest, Snapshot
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
-from queue_engine.domain.workflow_runs import CommitFacts
-from queue_engine.effects.actors import followed_login, is_somebody_else
+from queue_engine.domain.run import Run
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
-from queue_engine.effects.repository_names import named_by, remember_name
+from queue_engine.effects.renames import followed_login, is_somebody_else, named_by, remember_name
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
-from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact
+from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact, RunContext
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.rules.base_change import BaseChange
-from queue_engine.rules.checks import absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
+from queue_engine.rules.checks import BaseChange, absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
 from queue_engine.rules.new_heads import needs_signature
 from queue_engine.rules.reviews import reviews_of
+from queue_engine.workflows.step_proof import local_actions
 
 _T = TypeVar("_T")
 
@@ -29,50 +28,29 @@ NOT_MERGED = frozenset({MergeState.FAILED, MergeState.ENQUEUED})
 
 _WITH_PULL = OF_PULL | {FactKind.FRESH_RULES}
 
+_MOST_ACTIONS = 50
+"""Local actions that are read. A workflow with others is unknown."""
+_DEEPEST_ACTIONS = 10
+"""Composite actions use each other to this depth."""
 
-async def read_fact(
-    github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy, *, heads_only: bool = False
-) -> Facts:
-    """Read one fact from GitHub, and return the facts with it.
 
-    `heads_only`: of other commits, only heads of pull requests count.
-    """
-    repository, base = entry.repository, entry.base_branch
-    required = run_checks(facts.rules, policy)
+async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts:
+    """Read one fact about an entry or its run from GitHub, and return the facts with it."""
+    repository = entry.repository
     match fact:
         case FactKind.PULL:
             return replace(facts, pull=await github.pull_request(repository, entry.number))
         case FactKind.SNAPSHOT:
             return await _snapshot(github, entry, facts, policy)
-        case FactKind.FRESH_RULES:
-            github.forget_rules(repository.id)
-            rules = await github.branch_rules(repository, base)
-            return await _snapshot(github, entry, replace(facts, rules=rules, rules_fresh=True), policy)
         case FactKind.COMPARISON:
             head = entry.run.new_head or entry.head
-            return replace(facts, comparison=await github.comparison(repository, base, head))
+            return replace(facts, comparison=await github.comparison(repository, entry.base_branch, head))
         case FactKind.BASE_CHANGE | FactKind.HEAD_PUSHES:
             return await _pushes(github, entry, fact, facts)
-        case FactKind.CHECKS:
-            return replace(facts, reports=await github.check_reports(repository, _candidate(entry), required))
-        case FactKind.BASE_REPORTS:
-            reports = await github.check_reports(repository, entry.run.base_tip or base, required)
-            return replace(facts, base_reports=reports)
-        case FactKind.WORKFLOW_RUNS:
-            return replace(facts, workflow_runs=await github.workflow_runs(repository, _candidate(entry)))
         case FactKind.FORMER_REPORTS:
             # All reports on that head count, so those of every source are read.
             reports = await github.check_reports(repository, entry.queued_head, frozenset())
             return replace(facts, former_reports=reports)
-        case FactKind.CANCELLED_FOR:
-            jobs = [each.run_id for each in cancelled_jobs(facts.reports or (), required) if each.run_id is not None]
-            return replace(facts, cancelled_for=await github.cancelled_for(repository, jobs[0]) if jobs else ())
-        case FactKind.SUITES:
-            return replace(facts, suites=await github.check_suites(repository, _candidate(entry)))
-        case FactKind.RECENT_COMMITS:
-            return replace(facts, others=await _recent_commits(github, entry, facts, policy, heads_only))
-        case FactKind.BROKEN_ON_BASE:
-            return replace(facts, broken_on_base=await _broken_on_base(github, entry, facts))
         case FactKind.CO_AUTHORS:
             assert facts.pull is not None
             authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
@@ -84,10 +62,49 @@ async def read_fact(
             assert facts.rules is not None
             reviews = await reviews_of(github, repository, facts.snapshot or Snapshot(facts.pull), facts.rules)
             return replace(facts, reviews=reviews or ())
-        case FactKind.RULES:
-            return replace(facts, rules=await github.branch_rules(repository, base))
         case FactKind.PENDING_MERGE:
             return await pending_merge(github, entry, facts)
+    found = await read_run_fact(github, entry.run, RunContext.of(entry), fact, facts, policy)
+    return await _snapshot(github, entry, found, policy) if fact is FactKind.FRESH_RULES else found
+
+
+async def read_run_fact(
+    github: GitHub, run: Run, of: RunContext, fact: FactKind, facts: Facts, policy: Policy, *, heads_only: bool = False
+) -> Facts:
+    """Read one fact about the checks of a run from GitHub, and return the facts with it.
+
+    `heads_only`: of other commits, only heads of pull requests count.
+    """
+    repository, tip = of.repository, run.base_tip or of.base_branch
+    if fact is FactKind.RULES:
+        return replace(facts, rules=await github.branch_rules(repository, of.base_branch))
+    if fact is FactKind.FRESH_RULES:
+        github.forget_rules(repository.id)
+        return replace(facts, rules=await github.branch_rules(repository, of.base_branch), rules_fresh=True)
+    required, candidate = run_checks(facts.rules, policy), run.candidate
+    # Only a run with a candidate is tested.
+    assert candidate is not None
+    match fact:
+        case FactKind.CHECKS:
+            return replace(facts, reports=await github.check_reports(repository, candidate, required))
+        case FactKind.BASE_REPORTS:
+            return replace(facts, base_reports=await github.check_reports(repository, tip, required))
+        case FactKind.WORKFLOW_RUNS:
+            return replace(facts, workflow_runs=await github.workflow_runs(repository, candidate))
+        case FactKind.CANCELLED_FOR:
+            jobs = [each.run_id for each in cancelled_jobs(facts.reports or (), required) if each.run_id is not None]
+            return replace(facts, cancelled_for=await github.cancelled_for(repository, jobs[0]) if jobs else ())
+        case FactKind.SUITES:
+            return replace(facts, suites=await github.check_suites(repository, candidate))
+        case FactKind.RECENT_COMMITS:
+            commit = await github.commit(repository, candidate)
+            wanted = absent_checks(head_checks(facts.rules, policy) or former_checks(run), facts.reports or ())
+            base = None if heads_only else of.base_branch
+            reports = await github.reports_elsewhere(repository, base, commit.sha, wanted)
+            return replace(facts, others=CommitFacts(commit.message, reports))
+        case FactKind.BROKEN_ON_BASE:
+            return replace(facts, broken_on_base=await _broken_on_base(github, repository, tip, candidate, facts))
+    raise AssertionError(f"{fact} is no fact about the checks of a run")
 
 
 async def judged(
@@ -107,28 +124,21 @@ async def judged(
     raise AssertionError("more facts than there are")
 
 
-async def _recent_commits(github: GitHub, entry: Entry, facts: Facts, policy: Policy, heads_only: bool) -> CommitFacts:
-    commit = await github.commit(entry.repository, _candidate(entry))
-    wanted = absent_checks(head_checks(facts.rules, policy) or former_checks(entry.run), facts.reports or ())
-    base = None if heads_only else entry.base_branch
-    reports = await github.reports_elsewhere(entry.repository, base, commit.sha, wanted)
-    return CommitFacts(commit.message, reports)
-
-
-async def _broken_on_base(github: GitHub, entry: Entry, facts: Facts) -> frozenset[int]:
+async def _broken_on_base(
+    github: GitHub, repository: Repository, tip: str, candidate: str, facts: Facts
+) -> frozenset[int]:
     """Return which workflows broke on the base's own account: they break there, too, or their files are as there.
 
     A file that works at the same event there is none of these. One may break at pull requests alone, while its pushes
     to the base pass (flipped-aurora/gin-vue-admin #2254).
     """
-    repository, tip = entry.repository, entry.run.base_tip or entry.base_branch
     runs = await github.workflow_runs(repository, tip)
     there = broken_runs(runs, await github.check_reports(repository, tip, frozenset()) if runs else ())
     works = {(run.workflow, run.event) for run in runs} - {(run.workflow, run.event) for run in there}
     broken = broken_runs(facts.workflow_runs or (), facts.reports or ())
     doubtful = [run for run in broken if (run.workflow, run.event) not in works]
     try:
-        tested = await github.workflow_files(repository, _candidate(entry)) if doubtful else {}
+        tested = await github.workflow_files(repository, candidate) if doubtful else {}
         on_base = await github.workflow_files(repository, tip) if doubtful else {}
     except (Forbidden, NotFound):
         tested = on_base = {}
@@ -145,12 +155,6 @@ async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) ->
     assert tips is not None
     paths = await github.changed_paths(entry.repository, entry.base_branch, *tips)
     return replace(facts, base_change=BaseChange(*tips, paths))
-
-
-def _candidate(entry: Entry) -> str:
-    """Return the commit whose checks count: only an entry with a bound candidate is checked."""
-    assert entry.run.candidate is not None
-    return entry.run.candidate
 
 
 async def _read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
@@ -243,3 +247,17 @@ async def _with_labels(
     trusted = entry.trusted_labels
     pull = await effective_labels(engine.store, entry.repository, pull, trusted, policy, before=before)
     return replace(read, pull=pull)
+
+
+async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
+    """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
+    texts = dict(await github.workflow_files(repository, commit))
+    asked: set[str] = set()
+    for _ in range(_DEEPEST_ACTIONS):
+        paths = [each for each in local_actions(texts.values()) if each not in asked]
+        paths = paths[: 2 * _MOST_ACTIONS - len(asked)]
+        if not paths:
+            break
+        asked.update(paths)
+        texts |= await github.texts(repository, commit, paths)
+    return texts

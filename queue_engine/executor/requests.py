@@ -12,9 +12,10 @@ from datetime import datetime
 
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
 from queue_engine.domain.facts import CheckReport, MergeMethod
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.executor.reads import NOT_MERGED
 from queue_engine.planner.actions import Facts, Merge
 from queue_engine.planner.github_outage import out_of_order, settled
@@ -80,13 +81,15 @@ async def merge(
         return refused_merge(refusal.message, how.method, refused)
 
 
-async def rerun(github: GitHub, entry: Entry, failed: Iterable[CheckReport], now: datetime) -> str | None:
+async def rerun(
+    github: GitHub, repository: Repository, test: Run, failed: Iterable[CheckReport], now: datetime
+) -> str | None:
     """Rerun these jobs of GitHub Actions, each workflow run once; return GitHub's message if it refuses one."""
     for run in dict.fromkeys(check.actions_run for check in failed if check.actions_run is not None):
         try:
-            await github.rerun(entry.repository, run)
+            await github.rerun(repository, run)
         except (Forbidden, NotFound, Invalid, Refused) as refusal:
-            if isinstance(settled(entry.run, refusal, now), Refused):
+            if isinstance(settled(test, refusal, now), Refused):
                 raise
             return refusal.message
     return None

@@ -21,28 +21,26 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.core.timing.backoff import no_jitter, wait
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
 from queue_engine.domain.facts import Branch, CheckReport, CheckState, Commit, MergeMethod, RequiredCheck
 from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects.context import Change
-from queue_engine.executor.candidate import key_of, pull_request_checks_of
 from queue_engine.executor.cleanup import schedule_close
-from queue_engine.executor.entry_steps import entry_trace
+from queue_engine.executor.entry_steps import entry_trace, steps_of
 from queue_engine.executor.landing import land
 from queue_engine.executor.members import leaves_for_absent, merges_refused, read_members, verify
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
 from queue_engine.executor.run_store import TrainState, follow_runs
-from queue_engine.known.own_merges import record_merge_request
+from queue_engine.executor.triggers import key_of, pull_request_checks_of
+from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.merge_errors import misses_checks
-from queue_engine.planner.trains.members import base_moved
-from queue_engine.planner.trains.memory import FailingChecks
+from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
 from queue_engine.planner.trains.model import TrainRun
-from queue_engine.planner.trains.outcomes import cancelled, failed, find_run, landed
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.checks import CommitChecks, absent_checks, judge, run_checks
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
@@ -56,7 +54,7 @@ _REPLICAS = timedelta(minutes=1)
 """How long GitHub may miss a check that passed: pascalgn/automerge-action #35 saw that for a minute."""
 
 
-async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun) -> bool:
+async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
     """Verify the members, and store that the run lands; False if the pass has to plan again. Raises GitHubError."""
     members = [each for each in run.members if each.number in planned.content]
     await read_members(state, [entry for each in members if (entry := state.entry_of(each)) is not None])
@@ -83,19 +81,19 @@ async def begin_landing(state: TrainState, run: CandidateRun, planned: TrainRun)
     moves = _moves(state, run)
     if not await own_heads_pass(state, run, entries, merges=not moves):
         return False
-    run = _without_landed(replace(run, test=replace(run.test, next_poll_at=None)), planned)
+    run = _without_landed(replace(run, next_poll_at=None), planned)
     async with state.engine.change() as change:
         for entry in entries if moves else ():
             requested = replace(entry.run, merge_requested_at=change.now, next_poll_at=None, candidate_run=run.id)
             await change.tx.entries.save(replace(entry, run=requested))
             await record_merge_request(change.tx, entry, entry.head, change.now)
-        await change.tx.candidate_runs.save(replace(run, state=CandidateState.LANDING))
+        await change.tx.runs.save(replace(run, state=RunState.LANDING))
     assert run.id is not None
     state.landing.add(run.id)
     return True
 
 
-def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
+def _without_landed(run: Run, planned: TrainRun) -> Run:
     """Return the run without its first members that landed with another run since."""
     gone = [each for each in run.members if each.number not in planned.content]
     if not gone:
@@ -104,7 +102,7 @@ def _without_landed(run: CandidateRun, planned: TrainRun) -> CandidateRun:
     return replace(run, members=tuple(each for each in run.members if each.number in planned.content), base_tip=tip)
 
 
-async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | None:
+async def continue_landing(state: TrainState, run: Run) -> datetime | None:
     """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
     merged = [each for each in run.members if each.landed_sha is not None]
     if not _moves(state, run) or any(each.landed_sha != each.commit for each in merged):
@@ -117,12 +115,12 @@ async def continue_landing(state: TrainState, run: CandidateRun) -> datetime | N
     return None
 
 
-def _moves(state: TrainState, run: CandidateRun) -> bool:
+def _moves(state: TrainState, run: Run) -> bool:
     """Return whether the run lands by a move of the base, and not by GitHub's merges."""
     return state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
 
 
-async def _may_move(state: TrainState, run: CandidateRun) -> bool:
+async def _may_move(state: TrainState, run: Run) -> bool:
     """Return whether IMQ moves the base; False after the run ended, or was given back since nothing has landed.
 
     The first request follows the verification of the members within one pass. After a kill or an error of GitHub, an
@@ -136,7 +134,7 @@ async def _may_move(state: TrainState, run: CandidateRun) -> bool:
     if await _has_landed(state, run, tip):
         await _land_members(state, run, cleaned=False)
         return False
-    moved, since = tip is not None and tip.sha != state.memory.base_tip, run.test.github_failing_since
+    moved, since = tip is not None and tip.sha != state.memory.base_tip, run.github_failing_since
     if not moved and since is not None and state.now - since >= state.policy.outage_timeout:
         await stop_landing(state, run, "GitHub failed each time", refused=True)
     else:
@@ -144,7 +142,7 @@ async def _may_move(state: TrainState, run: CandidateRun) -> bool:
     return False
 
 
-async def _has_landed(state: TrainState, run: CandidateRun, tip: Branch | None) -> bool:
+async def _has_landed(state: TrainState, run: Run, tip: Branch | None) -> bool:
     """Return whether the base contains the candidate: somebody may have pushed onto it since. Raises GitHubError."""
     assert run.candidate is not None
     if tip is None or tip.sha == state.memory.base_tip:
@@ -155,13 +153,13 @@ async def _has_landed(state: TrainState, run: CandidateRun, tip: Branch | None) 
     return (await state.engine.github.comparison(queue.repository, queue.base_branch, run.candidate)).head_landed
 
 
-def waiting(run: CandidateRun, entries: Sequence[Entry]) -> list[CandidateMember]:
+def waiting(run: Run, entries: Sequence[Entry]) -> list[RunMember]:
     """Return the members that have not landed."""
     queued = {(each.id, each.head) for each in entries}
     return [each for each in run.members if each.landed_sha is None and (each.entry_id, each.head) in queued]
 
 
-async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
+async def _move_base(state: TrainState, run: Run) -> bool | None:
     """Move the base from the tested tip to the candidate; returns whether that deleted the run's branches.
 
     None if the base did not move. Raises GitHubError.
@@ -192,14 +190,14 @@ async def _move_base(state: TrainState, run: CandidateRun) -> bool | None:
     return None
 
 
-async def _not_permitted(state: TrainState, run: CandidateRun, message: str) -> None:
+async def _not_permitted(state: TrainState, run: Run, message: str) -> None:
     """Switch trains off, since IMQ lacks a permission: merges need the same one."""
     await _give_back(state, run)
     await state.load()
     await state.switch_off(Reason.CANDIDATES_REFUSED, message)
 
 
-async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
+async def _refused(state: TrainState, run: Run, refusal: str) -> None:
     """Land by merges from now on, since IMQ may not move the base; where heads must contain the tip, not in trains.
 
     If GitHub only misses checks, the run waits before: reads show a check that passed a moment sooner, or somebody runs
@@ -229,7 +227,7 @@ async def _refused(state: TrainState, run: CandidateRun, refusal: str) -> None:
         await state.remember(replace(state.memory, by_api=refusal))
 
 
-async def _land_members(state: TrainState, run: CandidateRun, *, cleaned: bool) -> None:
+async def _land_members(state: TrainState, run: Run, *, cleaned: bool) -> None:
     """Take the members out of the queue, one transaction each, then end the run."""
     tip = state.memory.base_tip
     landing, reported = waiting(run, state.entries), False
@@ -250,12 +248,12 @@ async def _land_members(state: TrainState, run: CandidateRun, *, cleaned: bool) 
     await _finish(state, run, run.candidate or "", moved=True, cleaned=cleaned, reported=reported)
 
 
-async def _merge_members(state: TrainState, run: CandidateRun) -> datetime | None:
+async def _merge_members(state: TrainState, run: Run) -> datetime | None:
     """Merge the members that have not landed; returns when to try again, None once that ended, one way or another.
 
     Raises GitHubError, and StaleRecord if a member changed since it was read.
     """
-    steps = state.steps()
+    steps = steps_of(state)
     for _ in range(_STEPS):
         await state.load()
         run = state.find(run.id or 0)
@@ -289,7 +287,7 @@ async def _merge_members(state: TrainState, run: CandidateRun) -> datetime | Non
     return state.now
 
 
-def _obstacle(state: TrainState, entry: Entry | None, left: Sequence[CandidateMember]) -> str | None:
+def _obstacle(state: TrainState, entry: Entry | None, left: Sequence[RunMember]) -> str | None:
     """Return why this member, the first of those that have not landed, may not be merged now; None if it may.
 
     A merge that was requested is followed to its end, whatever stops the landing.
@@ -305,7 +303,7 @@ def _obstacle(state: TrainState, entry: Entry | None, left: Sequence[CandidateMe
     return next((each.reason.value.replace("_", " ") for each in blockers if not each.exempts(entry)), None)
 
 
-def _has_begun(state: TrainState, run: CandidateRun, entry: Entry) -> bool:
+def _has_begun(state: TrainState, run: Run, entry: Entry) -> bool:
     """Whether the landing continues: of one that another pass began, nothing may have been requested so far.
 
     Then all members, and the checks, are verified again before anything lands.
@@ -314,7 +312,7 @@ def _has_begun(state: TrainState, run: CandidateRun, entry: Entry) -> bool:
     return landed_any or run.id in state.landing or entry.run.merge_requested_at is not None
 
 
-def _as_tested(state: TrainState, run: CandidateRun, member: CandidateMember, entry: Entry) -> Entry:
+def _as_tested(state: TrainState, run: Run, member: RunMember, entry: Entry) -> Entry:
     """Return the member's entry with the tree that its run has after it, and the commit that the base is at."""
     test = replace(entry.run, candidate_run=run.id, tested_tree=member.tree)
     if entry.run.merge_requested_at is None:
@@ -322,7 +320,7 @@ def _as_tested(state: TrainState, run: CandidateRun, member: CandidateMember, en
     return replace(entry, run=test)
 
 
-def _tip(state: TrainState, run: CandidateRun) -> str:
+def _tip(state: TrainState, run: Run) -> str:
     """Return the base's tip as this landing left it."""
     done = [each.landed_sha for each in run.members if each.landed_sha is not None]
     return done[-1] if done else state.memory.base_tip or ""
@@ -330,7 +328,7 @@ def _tip(state: TrainState, run: CandidateRun) -> str:
 
 async def _finish(
     state: TrainState,
-    run: CandidateRun,
+    run: Run,
     tip: str,
     *,
     moved: bool = False,
@@ -355,16 +353,16 @@ async def _finish(
             )
 
 
-async def _give_back(state: TrainState, run: CandidateRun, *, base_moved_to: str | None = None) -> None:
+async def _give_back(state: TrainState, run: Run, *, base_moved_to: str | None = None) -> None:
     """Return a run to those that passed, since nothing of it has landed."""
     async with state.engine.change() as change:
         await _forget_requests(change, run.members)
-        await change.tx.candidate_runs.save(replace(run, state=CandidateState.PASSED))
+        await change.tx.runs.save(replace(run, state=RunState.PASSED))
         if base_moved_to is not None:
             await state.keep(change, base_moved(state.memory, base_moved_to))
 
 
-async def _forget_requests(change: Change, members: Sequence[CandidateMember]) -> None:
+async def _forget_requests(change: Change, members: Sequence[RunMember]) -> None:
     """Forget the merge requests of the members that have not landed."""
     for member in members:
         entry = await change.tx.entries.get(member.entry_id) if member.landed_sha is None else None
@@ -373,9 +371,7 @@ async def _forget_requests(change: Change, members: Sequence[CandidateMember]) -
             await record_merge_request(change.tx, entry, None, change.now)
 
 
-async def stop_landing(
-    state: TrainState, run: CandidateRun, why: str, *, tip: str | None = None, refused: bool = False
-) -> None:
+async def stop_landing(state: TrainState, run: Run, why: str, *, tip: str | None = None, refused: bool = False) -> None:
     """Stop a landing. If members have landed, the tip is tested before anything else.
 
     `tip` is the base's tip, if somebody else moved the base. `refused`: GitHub would refuse the next train, too.
@@ -402,7 +398,7 @@ async def stop_landing(
     _log.warning("landing_stopped", repository=state.queue.repository.full_name, message=why)
 
 
-def _may_count_later(run: CandidateRun, message: str) -> bool:
+def _may_count_later(run: Run, message: str) -> bool:
     """Return whether GitHub, by its message, refuses to move the base for checks that it may count in a moment.
 
     It counts none that a dispatch started (ThemeParks_JavaScript #37, hivecommons/hive #5286).
@@ -410,16 +406,16 @@ def _may_count_later(run: CandidateRun, message: str) -> bool:
     return misses_checks(message) and run.published_at is not None and run.trigger is not CandidateTrigger.DISPATCH
 
 
-def _waits_on(state: TrainState, run: CandidateRun, limit: timedelta) -> CandidateRun | None:
+def _waits_on(state: TrainState, run: Run, limit: timedelta) -> Run | None:
     """Return the run as it waits to land after one more refusal; None once it has waited for too long (P5)."""
-    refusals, since = run.test.merge_refusals + 1, run.test.refused_since or state.now
+    refusals, since = run.merge_refusals + 1, run.refused_since or state.now
     if refusals > state.policy.merge_refusals and state.now - since >= limit:
         return None
     again = state.now + wait(state.policy.ask_again, refusals - 1, random=no_jitter)
-    return replace(run, test=replace(run.test, merge_refusals=refusals, refused_since=since, next_poll_at=again))
+    return replace(run, merge_refusals=refusals, refused_since=since, next_poll_at=again)
 
 
-async def _still_passes(state: TrainState, run: CandidateRun) -> bool:
+async def _still_passes(state: TrainState, run: Run) -> bool:
     """Return whether the checks of the candidate pass now; else the run waits, or its tree is tested again.
 
     Those that this pass has judged are not read again. Raises GitHubError.
@@ -440,7 +436,7 @@ async def _still_passes(state: TrainState, run: CandidateRun) -> bool:
     return False
 
 
-async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitChecks) -> None:
+async def _test_again(state: TrainState, run: Run, verdict: CommitChecks) -> None:
     """Forget that the tree passed, so that another run tests it; after some times, count it as failed (P5)."""
     key, planned = await key_of(state, run), find_run(state.memory.trains, run.id)
     times = state.memory.cancelled.get(key, 0) + 1
@@ -453,7 +449,7 @@ async def _test_again(state: TrainState, run: CandidateRun, verdict: CommitCheck
     await state.end(run, memory, why="checks_changed")
 
 
-async def own_heads_pass(state: TrainState, run: CandidateRun, entries: Sequence[Entry], *, merges: bool) -> bool:
+async def own_heads_pass(state: TrainState, run: Run, entries: Sequence[Entry], *, merges: bool) -> bool:
     """Return whether no check is missing on the members' own heads; else a member left, or the run waits.
 
     Those that judge the pull request count from there, and GitHub's `merges` need all others, too. Where none of these

@@ -5,7 +5,7 @@ for each installation. So a busy or slow repository leaves room for others.
 
 A sweep, a restart or a change of shared configuration wakes all queues at once, and most of them wait for a later
 instant. These are released many together, without a pass over each, by the decision of a pass
-(`queue_engine.planner.front`).
+(`queue_engine.planner.queue_plan`).
 
 An unexpected error in a pass is counted and retried within a bound, so that it blocks no queue (P5). The count is
 stored with the queue, and survives restarts. When the passes on an entry have failed for `LIMIT`, the entry is dequeued
@@ -20,21 +20,20 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from queue_engine.config.model import Policy
-from queue_engine.core.concurrency.lease import kept
-from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.concurrency.tasks import Pool, kept
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.observability import trace
 from queue_engine.core.timing.backoff import Backoff, wait
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import GitHubError, RateLimitError, StaleRecord
 from queue_engine.domain.model import Entry, Queue, QueueFront
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.queue_pass import LeaseLost, PassError, QueuePass
-from queue_engine.planner.front import QueueWait, front_decides, wait_of
 from queue_engine.planner.github_outage import retry_at
+from queue_engine.planner.queue_plan import QueueWait, front_decides, wait_of
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Transaction, WakeupKind
 

@@ -1,28 +1,28 @@
-"""Choose what starts CI on candidates of a base branch, and remember what did not."""
+"""Choose what starts CI on candidates of a base branch, and which checks then count for them."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from posixpath import dirname
 
-from queue_engine.domain.candidate_run import CandidateTrigger
+from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden
-from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.facts import BranchRules, RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import CandidateTrigger, Run
+from queue_engine.executor.reads import workflow_texts
 from queue_engine.executor.run_store import TrainState
+from queue_engine.planner.actions import Facts
+from queue_engine.planner.trains.memory import result_key
 from queue_engine.rules.checks import queue_only_names, run_checks
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.repository_scripts import commands_of, folders_in, named_files
-from queue_engine.workflows.step_proof import ACTION_FILES, local_actions
-from queue_engine.workflows.trigger_choice import UNPROVEN, TriggerChoice, choose_trigger
+from queue_engine.workflows.step_proof import ACTION_FILES
+from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS, UNPROVEN, TriggerChoice, choose_trigger
 
-_MOST_ACTIONS = 50
-"""Local actions that are read. A workflow with others is unknown."""
-_DEEPEST_ACTIONS = 10
-"""Composite actions use each other to this depth."""
 _MOST_SCRIPTS = 300
 """Paths at which scripts may be. A step that names others is unknown."""
 _DEEPEST_SCRIPTS = 5
@@ -96,20 +96,6 @@ async def choice_at(
     return await asyncio.to_thread(choose_trigger, texts | scripts, required, candidate, wanted) if scripts else choice
 
 
-async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
-    """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
-    texts = dict(await github.workflow_files(repository, commit))
-    asked: set[str] = set()
-    for _ in range(_DEEPEST_ACTIONS):
-        paths = [each for each in local_actions(texts.values()) if each not in asked]
-        paths = paths[: 2 * _MOST_ACTIONS - len(asked)]
-        if not paths:
-            break
-        asked.update(paths)
-        texts |= await github.texts(repository, commit, paths)
-    return texts
-
-
 async def _script_texts(
     github: GitHub, repository: Repository, commit: str, texts: Mapping[str, str], paths: Collection[str]
 ) -> dict[str, str]:
@@ -166,3 +152,33 @@ def lines(choice: TriggerChoice | None) -> str:
     reasons = dict.fromkeys(reason for each in choice.answers for reason in each.reasons)
     wanted = (f"add to {each.path}: {' / '.join(map(str.strip, each.lines))}" for each in choice.lines)
     return "; ".join((*wanted, *reasons))[:1000]
+
+
+async def key_of(state: TrainState, run: Run) -> str:
+    """Name the result of this run: its tree, and the checks required of it. Raises GitHubError."""
+    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
+    required = run_checks(rules, state.policy) - pull_request_checks_of(state, run, rules)
+    return result_key(run.members[-1].tree or "", required)
+
+
+def pull_request_checks_of(state: TrainState, run: Run, rules: BranchRules) -> frozenset[RequiredCheck]:
+    """Return the checks that judge the pull request: they count from the heads of the members, not on the candidate."""
+    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
+    required = run_checks(rules, state.policy) or {RequiredCheck(each, None) for each in names}
+    return frozenset(each for each in required if each.name in names and each.app_id in (None, GITHUB_ACTIONS))
+
+
+def of_tree(state: TrainState, run: Run, facts: Facts) -> tuple[Facts, Policy]:
+    """Return facts and policy without those checks, as the candidate is judged."""
+    names = state.memory.pull_request_checks_in_runs.get(str(run.id), ())
+    if not names:
+        return facts, state.policy
+    left_out = pull_request_checks_of(state, run, facts.rules) if facts.rules is not None else frozenset()
+    checks = state.policy.checks
+    policy = replace(state.policy, checks=replace(checks, required=checks.required - left_out))
+    if facts.rules is not None:
+        facts = replace(facts, rules=replace(facts.rules, required_checks=facts.rules.required_checks - left_out))
+    if facts.reports is not None:
+        reports = tuple(each for each in facts.reports if each.name not in names or not each.by_actions)
+        facts = replace(facts, reports=reports)
+    return facts, policy

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import structlog
 
-from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.known_facts import KEPT, SETTLED, SHARED_RULES, Push, of_branch
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Mode
+from queue_engine.domain.run import RunState
 from queue_engine.domain.webhooks import BranchPush, RuleChange
 from queue_engine.effects.context import Change, Engine
-from queue_engine.handlers.reconciler import read_again
+from queue_engine.handlers.lost_deliveries import read_again
 
 _OF_CANDIDATES = ("imq/", "imq-build/")
 """The beginnings of the names of IMQ's own branches; the record of a run says which one is."""
@@ -59,12 +59,10 @@ class Branches:
         if webhook.head_sha is None or webhook.sender == await self._engine.github.own_login():
             return
         async with self._engine.change() as change:
-            for run in await change.tx.candidate_runs.of_repository(webhook.repository_id):
+            for run in await change.tx.runs.of_repository(webhook.repository_id):
                 moved = webhook.branch in {run.branch, run.build_branch} and webhook.head_sha != run.candidate
-                if moved and run.state is not CandidateState.ENDED:
-                    await change.tx.candidate_runs.save(
-                        replace(run, test=replace(run.test, new_head=webhook.head_sha, next_poll_at=change.now))
-                    )
+                if moved and run.state is not RunState.ENDED and run.queue_id is not None:
+                    await change.tx.runs.save(replace(run, new_head=webhook.head_sha, next_poll_at=change.now))
                     await change.tx.queues.wake(run.queue_id, change.now)
 
     def _configures(self, webhook: BranchPush, *, served: bool) -> bool:

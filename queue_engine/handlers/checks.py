@@ -1,20 +1,31 @@
-"""Handle reports of checks: count them, and make an entry due only when the count may decide."""
+"""Handle reports of checks, reviews and conversations: make an entry due only when they may decide.
+
+A pull request whose approval was withdrawn is dequeued.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.revalidate import revalidate
+from queue_engine.admission.required_facts import withdrawn_approval
+from queue_engine.admission.revalidate import left_to_pass, revalidate
+from queue_engine.admission.throttle import is_outsider, is_throttled
+from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.domain.candidate_run import CandidateRun
-from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, RerunRequest
+from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.model import Entry, EntryStatus, Repository, UnmetRequirement
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
+from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, ConversationWebhook, RerunRequest, ReviewWebhook
+from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.handlers.reconciler import PULL_REQUEST_JOB
-from queue_engine.rules.check_progress import progress, run_progress
-from queue_engine.rules.check_timing import with_webhook
+from queue_engine.effects.record import set_aside
+from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
+from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
-from queue_engine.rules.readiness import waits_for_check
+from queue_engine.rules.eligibility import waits
+from queue_engine.rules.new_heads import HeadConsent, NewHead, may_bind
+from queue_engine.rules.readiness import may_be_renewed, waits_for_check
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import OutboxKind
 
@@ -51,8 +62,8 @@ class CheckReports:
                 for entry in entries:
                     if entry.run.candidate is None and entry.head != webhook.head_sha:
                         await _keep(change.tx, entry, webhook)
-                for run in await change.tx.candidate_runs.of_commit(repository.id, webhook.head_sha):
-                    await _count_on_candidate(change, run, webhook)
+                for run in await change.tx.runs.of_commit(repository.id, webhook.head_sha):
+                    await _count_together(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
         if isinstance(webhook, CheckOutcome):
@@ -97,29 +108,32 @@ class CheckReports:
         ]
 
 
-async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled: bool) -> None:
-    """Count a report on a candidate; make the entry due if it may decide: a failure, or the last pending check.
+def _counted(run: Run, webhook: CheckWebhook, *, stalled: bool = False) -> tuple[Run, bool] | None:
+    """Count a report on a candidate; return whether it may decide, too. None: it does not count.
 
-    While no check is known to be pending, each report may decide; the next poll finds the pending checks.
+    A failure decides, and the last pending check. While no check is known to be pending, or none is known to have
+    started, each report may decide; the next poll finds the pending checks.
     """
-    pending, name = set(entry.run.pending_checks), webhook.check_name
+    pending, name = set(run.pending_checks), webhook.check_name
     if webhook.without_jobs:
         # A workflow run has no jobs: the next poll counts as the first, which reads such runs.
-        await change.tx.entries.save(replace(entry, run=replace(entry.run, polls=0, next_poll_at=change.now)))
-        await change.tx.queues.wake(entry.queue_id, change.now)
-        return
+        return replace(run, polls=0), True
     if pending and name not in pending and not stalled:
-        return
-    counted = entry
+        return None
+    counted = with_webhook(run, webhook)
     # A failure before any check is known to be pending is not counted: the poll at once judges it alone.
     if name is not None and (pending or webhook.passed is not False):
-        reported = tuple(dict.fromkeys((*entry.run.completed_checks, name)))
-        counted = replace(entry, run=replace(entry.run, completed_checks=reported[-_REPORTS_KEPT:]))
-    counted = replace(counted, run=with_webhook(counted.run, webhook))
-    # While no check is known to have started, every report may decide.
-    decides = stalled or webhook.passed is False or pending <= set(counted.run.completed_checks)
-    if decides:
-        counted = replace(counted, run=replace(counted.run, next_poll_at=change.now))
+        reported = tuple(dict.fromkeys((*run.completed_checks, name)))
+        counted = replace(counted, completed_checks=reported[-_REPORTS_KEPT:])
+    return counted, stalled or webhook.passed is False or pending <= set(counted.completed_checks)
+
+
+async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled: bool) -> None:
+    """Count a report on the candidate of one entry, and make it due if the report may decide."""
+    if (found := _counted(entry.run, webhook, stalled=stalled)) is None:
+        return
+    run, decides = found
+    counted = replace(entry, run=replace(run, next_poll_at=change.now) if decides else run)
     await change.tx.entries.save(counted)
     if decides:
         await change.tx.queues.wake(entry.queue_id, change.now)
@@ -127,23 +141,18 @@ async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled
         change.progress.append(event)
 
 
-async def _count_on_candidate(change: Change, run: CandidateRun, webhook: CheckWebhook) -> None:
-    """Count a report on a candidate of several members; make its queue due if the report may decide."""
-    pending, name = set(run.test.pending_checks), webhook.check_name
-    if pending and name not in pending and not webhook.without_jobs:
+async def _count_together(change: Change, run: Run, webhook: CheckWebhook) -> None:
+    """Count a report on a candidate of several members, and make their queue due if the report may decide."""
+    if (found := _counted(run, webhook)) is None:
         return
-    test = with_webhook(run.test, webhook)
-    if name is not None and (pending or webhook.passed is not False):
-        test = replace(test, completed_checks=tuple(dict.fromkeys((*test.completed_checks, name)))[-_REPORTS_KEPT:])
-    if webhook.without_jobs:
-        test = replace(test, polls=0)
-    decides = webhook.without_jobs or webhook.passed is False or pending <= set(test.completed_checks)
-    if decides and not run.test.github_failures:
-        test = replace(test, next_poll_at=change.now)
-    counted = await change.tx.candidate_runs.save(replace(run, test=test))
-    if pending and test.completed_checks != run.test.completed_checks and (event := run_progress(counted)) is not None:
+    counted, decides = found
+    if decides and not run.github_failures:
+        counted = replace(counted, next_poll_at=change.now)
+    await change.tx.runs.save(counted)
+    is_new = run.pending_checks and counted.completed_checks != run.completed_checks
+    if is_new and (event := run_progress(counted)) is not None:
         change.progress.append(event)
-    if decides:
+    if decides and run.queue_id is not None:
         await change.tx.queues.wake(run.queue_id, change.now)
 
 
@@ -197,3 +206,65 @@ async def _read_again(change: Change, repository: Repository, number: int, webho
         process_id=f"{repository.id}:{number}",
         now=now,
     )
+
+
+async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook) -> None:
+    """Handle a new or dismissed review, or a conversation that was resolved or opened again.
+
+    IMQ dequeues the entry if its rules require an approval that is now missing. In the queue it reads conversations
+    before the merge. An entry that is not ready may have all that it lacked. Raises StaleRecord if the entry changed
+    during the reads.
+    """
+    repository = webhook.repository
+    async with engine.store.reading() as tx:
+        entry = await tx.entries.find(repository.id, webhook.number)
+    conversation = isinstance(webhook, ConversationWebhook)
+    by = webhook.sender if webhook.action != "dismissed" and not webhook.sender_is_bot else None
+    if entry is None or (conversation and entry.is_ready):
+        return
+    if by is not None and await is_throttled(engine, repository, by):
+        return
+    # Load the policy first: this also drops cached rules, if another process received a webhook of their change.
+    policy = await engine.policies.of(repository, entry.base_branch)
+    rules = await engine.github.branch_rules(repository, entry.base_branch)
+    if not (rules.conversations if conversation else rules.approvals or rules.code_owners):
+        return
+    if by is not None and not conversation and await is_outsider(engine, repository, by):
+        # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.
+        return
+    if not entry.is_ready:
+        await revalidate(engine, Case(repository, entry.number, entry, webhook.delivery))
+        return
+    pull, missing = await withdrawn_approval(engine, entry, rules)
+    if missing is None:
+        return
+    if await left_to_pass(engine, repository, entry.number):
+        return
+    if webhook.action == "dismissed" and webhook.sender_is_bot and await _set_aside(engine, entry, missing, policy):
+        return
+    people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
+    asked = missing[0] is Reason.CHANGES_REQUESTED
+    caused_by = webhook.sender if asked is (webhook.action == "submitted") else None
+    why = DequeueReason(*missing, people=people, delivery=webhook.delivery, by=caused_by, by_bot=webhook.sender_is_bot)
+    async with engine.change() as change:
+        await record.dequeue(change, entry, why, policy)
+
+
+async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], policy: Policy) -> bool:
+    """Have the entry wait outside its queue, if automation dismissed the approval after IMQ's own update.
+
+    While GitHub makes that update, the pass decides, which judges all reviews before the merge. Raises GitHubError and
+    StaleRecord.
+    """
+    if entry.status is EntryStatus.UPDATING and waits(policy):
+        return True
+    if not may_be_renewed(entry, missing[0], policy):
+        return False
+    if not entry.head_proved:
+        compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head)
+        head = NewHead(entry.head, compared=compared)
+        if may_bind(head, entry, policy, HeadConsent.OWN_UPDATE) is None:
+            return False
+    async with engine.change() as change:
+        await set_aside(change, entry, UnmetRequirement(*missing), policy)
+    return True

@@ -14,17 +14,17 @@ import structlog
 
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.label_order import EARLIER_LABEL
-from queue_engine.admission.label_throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
+from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.core.jobs.job import Dead, Hold, Outcome, Retry
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain import webhooks
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import (
     Forbidden,
     HeadConflict,
@@ -44,17 +44,16 @@ from queue_engine.domain.policy import GithubMergePolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.effects.github_merges import AUTO_MERGE_JOB
-from queue_engine.effects.repository_names import remember_name
+from queue_engine.effects.record import AUTO_MERGE_JOB
+from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
 from queue_engine.handlers.branches import Branches
-from queue_engine.handlers.checks import CheckReports, rerun_requested
+from queue_engine.handlers.checks import CheckReports, rerun_requested, reviewed
 from queue_engine.handlers.lost_deliveries import DELIVERIES
-from queue_engine.handlers.permissions import accepted_again, teams_changed
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.reviews import reviewed
+from queue_engine.handlers.repositories import accepted_again, teams_changed
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB

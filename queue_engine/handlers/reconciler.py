@@ -17,15 +17,14 @@ from functools import partial
 from itertools import chain
 
 from queue_engine.admission.admit import handle_enqueue_request
-from queue_engine.admission.case import load_case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import EnqueueRequest, load_case
+from queue_engine.admission.head_consent import LOST_LABEL_JOB
 from queue_engine.admission.label_order import EARLIER_LABEL, await_earlier
-from queue_engine.admission.label_throttle import numbers_put_off
-from queue_engine.admission.lost_webhooks import LOST_LABEL_JOB
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
+from queue_engine.admission.throttle import numbers_put_off
 from queue_engine.core.concurrency.request_context import RequestPriority, working
+from queue_engine.core.jobs.job import Hold
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Hold
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import GitHubError, StaleRecord, naming
 from queue_engine.domain.facts import PullRequest
@@ -35,13 +34,15 @@ from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.repository_names import named_by
+from queue_engine.effects.renames import named_by
 from queue_engine.executor.landing import settle_pending_merge
-from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
-from queue_engine.handlers.repositories import MISSING_JOB, enqueue_examination, examine_repository
-from queue_engine.handlers.repository_labels import (
+from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, PULL_REQUEST_JOB, LostDeliveries, Matters, read_again
+from queue_engine.handlers.repositories import (
     LABEL_JOB,
+    MISSING_JOB,
     RepositoryLabels,
+    enqueue_examination,
+    examine_repository,
     labels_requested,
     request_labels,
 )
@@ -64,8 +65,6 @@ INSTALLATION_JOB = "sweep_installation"
 REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that compares one repository's pull requests with its queues."""
 
-PULL_REQUEST_JOB = "sweep_pull_request"
-"""Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
 FEW = 25
 """For how many repositories of an installation a sweep has labels created; more get theirs where people use them."""
@@ -432,17 +431,4 @@ async def enqueue_sweep(change: Change, repository: Repository, *, labels: bool 
         process_id=f"{REPOSITORY_JOB}:{repository.id}",
         now=change.now,
         priority=-1,
-    )
-
-
-async def read_again(
-    change: Change, repository: Repository, number: int, *, new: bool = False, after: timedelta = timedelta(0)
-) -> None:
-    """Enqueue the job that reads one pull request, in the order of its webhooks; a later job waits for itself alone."""
-    await change.tx.jobs.enqueue_once(
-        kind=PULL_REQUEST_JOB,
-        request={"repository": asdict(repository), "number": number, "new": new},
-        process_id=f"{PULL_REQUEST_JOB}:{repository.id}:{number}" if after else f"{repository.id}:{number}",
-        now=change.now,
-        not_before=change.now + after,
     )

@@ -2,22 +2,39 @@
 
 A repository's id is its identity: entries survive a rename. A repository that its installation no longer lists is read
 by its id. While it is archived or gone its queues are paused, within the time limit of all holds (P5).
+
+In a large installation that is the first sweep after somebody used a pull request of the repository.
+
+IMQ does not create a label again that a maintainer deleted or renamed. Where GitHub does not let IMQ create it, IMQ
+says so in its log. It tries again a day later, or when the installation has new permissions.
+
+An entry that changes workflows while IMQ lacks the permission is blocked: it is `pending`, and its queue proceeds
+without it. IMQ learns from GitHub's webhook that a maintainer accepted the permission.
+
+GitHub refuses comments, check runs and labels without a permission, and all requests to a suspended installation. Such
+writes are held, or dead letters after days. IMQ sends them again by itself once GitHub may accept them.
 """
 
-from dataclasses import replace
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 import structlog
 
 from queue_engine.config.model import Policy
+from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, NotFound, Refused
+from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, Invalid, NotFound, Refused, naming
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.repository_names import remember_name
+from queue_engine.effects.renames import remember_name
+from queue_engine.store import Transaction
+from queue_engine.store.known import changed_teams
+from queue_engine.store.outbox.items import OUTBOX_JOB
 
 _log = structlog.get_logger("imq.repositories")
 
@@ -107,9 +124,9 @@ async def resume_refused(change: Change, repository: Repository) -> int:
     for entry in await change.tx.entries.of_repository(repository.id):
         if entry.run.github_failing_since is not None:
             await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
-    for run in await change.tx.candidate_runs.of_repository(repository.id):
-        if run.test.github_failing_since is not None:
-            await change.tx.candidate_runs.save(replace(run, test=run.test.without_failures()))
+    for run in await change.tx.runs.of_repository(repository.id):
+        if run.github_failing_since is not None:
+            await change.tx.runs.save(run.without_failures())
     for queue in await change.tx.queues.of_repository(repository.id):
         if (pause := queue.pause(Reason.GITHUB_REFUSES)) is not None:
             await change.tx.pauses.lift(queue.id, Reason.GITHUB_REFUSES, now=change.now)
@@ -136,3 +153,127 @@ async def _policy(engine: Engine, queue: Queue) -> Policy:
         return await engine.policies.of(queue.repository, queue.base_branch)
     except GitHubError:
         return Policy()
+
+
+LABEL_JOB = "create_label"
+"""Kind of the job that creates one label."""
+
+COLOR = "1f6feb"
+TRIGGER = "Queue this pull request: IMQ tests and merges it"
+TESTING = "IMQ sets this label while it tests the pull request"
+
+_AGAIN = timedelta(days=1)
+
+
+async def request_labels(
+    change: Change, repository: Repository, triggers: Iterable[str], testing: Iterable[str] = ()
+) -> None:
+    """Enqueue the job of each trigger label and testing label that IMQ has not created or found yet."""
+    for label, description in (dict.fromkeys(testing, TESTING) | dict.fromkeys(triggers, TRIGGER)).items():
+        if await change.tx.sweeps.last(_created(repository, label)) is not None:
+            continue
+        refused = await change.tx.sweeps.last(_refused(repository, label))
+        if refused is None or refused + _AGAIN <= change.now:
+            await change.tx.jobs.enqueue_once(
+                kind=LABEL_JOB,
+                request={"repository": asdict(repository), "label": label, "description": description},
+                process_id=f"{LABEL_JOB}:{repository.id}:{_digest(label)}",
+                now=change.now,
+                priority=-1,
+            )
+    await change.tx.sweeps.done(_requested(repository), change.now)
+
+
+async def labels_requested(tx: Transaction, repository: Repository) -> bool:
+    """Return whether the labels of this repository were ever requested."""
+    return await tx.sweeps.last(_requested(repository)) is not None
+
+
+class RepositoryLabels:
+    """Handles the jobs that `request_labels` enqueues."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def create(self, job: Job) -> None:
+        """Create one label, unless the repository has it. The job may run twice. Raises GitHubError."""
+        repository, label = Repository(**job.request["repository"]), job.request["label"]
+        description = job.request.get("description", TRIGGER)
+        part, names = _created(repository, label), {"repository": repository.full_name, "label": label}
+        try:
+            with working(RequestPriority.BACKGROUND), naming(f"label {label} of {repository.full_name}"):
+                if await self._engine.github.create_label(repository, label, COLOR, description):
+                    _log.info("label_created", **names)
+        except (Forbidden, Invalid, NotFound) as refusal:
+            part = _refused(repository, label)
+            advice = f"create the label {label} in the repository, or grant IMQ's App the permission issues: write"
+            _log.warning("label_not_created", **names, error=refusal.message, advice=advice)
+        async with self._engine.change() as change:
+            await change.tx.sweeps.done(part, change.now)
+
+
+def _requested(repository: Repository) -> str:
+    return f"labels:{repository.id}"
+
+
+def _created(repository: Repository, label: str) -> str:
+    return f"label:{repository.id}:{_digest(label)}"
+
+
+def _refused(repository: Repository, label: str) -> str:
+    return f"{refused_labels(repository.installation_id)}{repository.id}:{_digest(label)}"
+
+
+def _digest(label: str) -> str:
+    """Shorten a label's name, in any case, for the column `part`."""
+    return hashlib.sha256(label.casefold().encode()).hexdigest()[:16]
+
+
+def refused_labels(installation_id: int) -> str:
+    """Return how the parts of labels begin that GitHub refused to create for this installation."""
+    return f"refused:{installation_id}:"
+
+
+_MOST_RESENT = 1_000
+"""Dead letters that IMQ considers; an operator may retry older ones."""
+
+
+async def accepted_again(engine: Engine, installation_id: int) -> None:
+    """Resume what GitHub refused to this installation, unblock its entries, and send its refused writes again.
+
+    A token keeps the permissions that it was made with, so that this process fetches a new one. The next sweep creates
+    the labels that GitHub refused to create. Raises StaleRecord when an entry changed meanwhile.
+    """
+    engine.github.forget_token(installation_id)
+    async with engine.change() as change:
+        queues = [each for each in await change.tx.queues.all() if each.repository.installation_id == installation_id]
+        for queue in queues:
+            for entry in await change.tx.entries.of_queue(queue.id):
+                if entry.blocked_until is not None:
+                    await change.tx.entries.save(replace(entry, blocked_until=None))
+                    await change.tx.queues.wake(queue.id, change.now)
+                    _log.info("unblocked", repository=entry.repository.full_name, number=entry.number)
+        own = {each.repository.id: each.repository for each in queues}
+        released = [await _resume(change, repository, queues) for _, repository in sorted(own.items())]
+        letters = await change.tx.dead_letters.list(_MOST_RESENT, job_type=OUTBOX_JOB, retryable=True)
+        refused = [each.payload for each in letters if each.payload.get("repository_id") in own]
+        sent = [await change.tx.outbox.requeue(payload, change.now) for payload in refused]
+        await change.tx.sweeps.forget(refused_labels(installation_id))
+        await change.tx.sweeps.done(changed_teams(installation_id), change.now)
+    if count := sum(sent) + sum(released):
+        _log.info("refused_writes_sent_again", installation=installation_id, count=count)
+
+
+async def _resume(change: Change, repository: Repository, queues: Sequence[Queue]) -> int:
+    """Resume a repository; one that was found archived or gone is read first: how many writes are sent again."""
+    pauses = [each.pause(Reason.GITHUB_REFUSES) for each in queues if each.repository.id == repository.id]
+    if any(pause is not None and pause.until is not None for pause in pauses):
+        await enqueue_examination(change, repository)
+        return 0
+    return await resume_refused(change, repository)
+
+
+async def teams_changed(engine: Engine, installation_id: int) -> None:
+    """Have the members of this installation's teams read again."""
+    async with engine.change() as change:
+        await change.tx.sweeps.done(changed_teams(installation_id), change.now)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import cast
 
 import structlog
@@ -17,9 +16,6 @@ from queue_engine.effects.context import Engine
 from queue_engine.shadow.decide import ReadOnly, judge_later
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
-
-SHADOW_KEPT = timedelta(days=90)
-"""How long IMQ keeps what it would have done, from the last change on."""
 
 _log = structlog.get_logger("imq.shadow")
 

@@ -24,9 +24,8 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.check_runs import NOTICE_OF_STATUS, contradicts, want_check_run
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.notices import announce, progress_notice
+from queue_engine.effects.notices import NOTICE_OF_STATUS, announce, contradicts, progress_notice, want_check_run
 from queue_engine.executor.cleanup import request_lost
 from queue_engine.store import Transaction
 from queue_engine.store.known import stale_comments

@@ -12,13 +12,14 @@ from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.shadow_mode import SHADOW_KEPT
 from queue_engine.store.outbox.outbox import KEPT
 from queue_engine.store.requests import KEPT as REQUESTS_KEPT
 
 PURGE_JOB = "purge"
 """Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
 
+SHADOW_KEPT = timedelta(days=90)
+"""How long IMQ keeps what it would have done, from the last change on."""
 _OUTBOX_KEPT = timedelta(days=30)
 _PENDING_MERGES_KEPT = timedelta(days=7)
 """GitHub forgets a merge in the background a day after its end."""

@@ -1,11 +1,69 @@
-"""Store what IMQ's own writes prove: GitHub's answers to them are newer than any read."""
+"""Store what webhooks and IMQ's own writes prove: both are newer than any read.
 
+The head of the last merge request is a fact of its own: GitHub may carry out a request after its process was killed and
+another process read the pull request as open. That merge is IMQ's nevertheless.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime
+
+from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.known_facts import KnownName, MergeResult, OwnLabel, of_commit, of_pull
-from queue_engine.domain.model import Repository
+from queue_engine.domain.known_facts import (
+    KEPT,
+    NAMED,
+    Fact,
+    Known,
+    KnownName,
+    MergeRequest,
+    MergeResult,
+    OwnLabel,
+    Statement,
+    of_commit,
+    of_pull,
+)
+from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.port import GitHubPorts, MergeState, PendingMerge
-from queue_engine.known.facts import KnownFacts
 from queue_engine.known.forwarding import Forwarding
+from queue_engine.known.pulls import current_tip, exists, merged_as, pushes, requested_merge
+from queue_engine.store import Store, Transaction
+
+
+class KnownFacts:
+    """The facts of the last quarter of an hour; each call is a transaction of its own."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def about(self, repository_id: int, subjects: Collection[str]) -> dict[str, list[Known]]:
+        """Load the known facts of each of these subjects, in the order in which IMQ received them."""
+        async with self._store.reading() as tx:
+            return await tx.known.about(repository_id, subjects, since=self._clock.now() - KEPT)
+
+    async def tip(self, repository_id: int, subject: str) -> str | None:
+        """Return the known tip of a branch, if there is one."""
+        known = (await self.about(repository_id, {subject})).get(subject, ())
+        return current_tip(pushes(known, self._clock.now()))
+
+    async def names_new(self, repository_id: int, subjects: Collection[str]) -> bool:
+        """Return whether GitHub named one of these so recently that a replica may not show it yet."""
+        now = self._clock.now()
+        known = await self.about(repository_id, subjects)
+        for those in known.values():
+            lately = [one for one in those if now - one.at < NAMED]
+            pushed = pushes(lately, now)
+            if len(lately) > len(pushed) or exists(pushed):
+                return True
+        return False
+
+    async def record(self, repository_id: int, statements: Mapping[str, Statement]) -> None:
+        """Store GitHub's answers to a write, by subject."""
+        facts = [Fact(subject=subject, statement=each) for subject, each in statements.items()]
+        async with self._store.transaction() as tx:
+            await tx.known.record(repository_id, facts, self._clock.now())
 
 
 class OwnWrites(Forwarding):
@@ -67,3 +125,52 @@ class OwnWrites(Forwarding):
         """Remove a label, and store that as a fact."""
         await self._github.remove_label(repository, number, label)
         await self._facts.record(repository.id, {of_pull(number): OwnLabel(label=label, label_set=False)})
+
+
+async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | None:
+    """Return the commit in GitHub's answer to this entry's merge; None while none is known."""
+    if entry.run.merge_requested_at is None:
+        return None
+    subject = of_pull(entry.number)
+    return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))
+
+
+async def record_merge_request(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
+    """Store that IMQ requests the merge of this head; None: IMQ sent no request after all, or GitHub refused."""
+    await tx.known.record(
+        entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head=head))], now
+    )
+
+
+async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:
+    """Return whether IMQ requested the merge that GitHub shows, at any time within the last quarter of an hour.
+
+    GitHub may carry out the request of a killed process after another process has read the pull request as open.
+    """
+    if entry.status is not EntryStatus.READY:
+        return False
+    subject = of_pull(entry.number)
+    known = await tx.known.about(entry.repository.id, [subject], since=now - KEPT)
+    return requested_merge(known.get(subject, ())) == entry.head
+
+
+Forget = Callable[[], object]
+
+_used: ContextVar[list[Forget] | None] = ContextVar("remembered_answers", default=None)
+
+
+@contextmanager
+def remembered_answers() -> Iterator[list[Forget]]:
+    """Collect the cached answers that the reads inside use; calling one of them discards that answer."""
+    used: list[Forget] = []
+    token = _used.set(used)
+    try:
+        yield used
+    finally:
+        _used.reset(token)
+
+
+def remembered(forget: Forget) -> None:
+    """Report a cached answer that was just used or stored; `forget` discards it."""
+    if (used := _used.get()) is not None:
+        used.append(forget)

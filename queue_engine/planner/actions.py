@@ -7,21 +7,23 @@ from enum import Enum
 from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
+    CheckSuite,
+    CommitFacts,
     Comparison,
+    FailingCheck,
     HeadPush,
     MergeMethod,
     Permission,
     PullRequest,
     Review,
     Snapshot,
+    WorkflowRun,
 )
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, Repository, UnmetRequirement
 from queue_engine.domain.port import PendingMerge
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts, WorkflowRun
-from queue_engine.rules.base_change import BaseChange
+from queue_engine.domain.run import Run
+from queue_engine.rules.checks import BaseChange
 
 
 class FactKind(Enum):
@@ -127,6 +129,26 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class RunContext:
+    """Whose run it is: what the judgement of its checks needs beside the run."""
+
+    repository: Repository
+    base_branch: str
+    known_since: datetime
+    """When IMQ knew the head of the pull request."""
+    fixes_base: bool = False
+    """Whether it may land while the base is red."""
+    is_update: bool = False
+    """Whether IMQ made the candidate of another head, whose checks are expected on the candidate."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> "RunContext":
+        """Return an entry whose own head, or IMQ's update of it, is the candidate."""
+        is_update = entry.head != entry.queued_head
+        return cls(entry.repository, entry.base_branch, entry.enqueued_at, entry.fixes_base, is_update)
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFact:
     """Read this fact from GitHub, then decide again."""
 
@@ -143,8 +165,30 @@ class Save:
 
 
 @dataclass(frozen=True, slots=True)
+class SaveRun:
+    """Store the run in this state, then judge its checks again."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The checks of the run passed; `ended` is when the last of them completed by GitHub's clock."""
+
+    run: Run
+    ended: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The head lacks required checks that other commits have."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
-    """Store the entry; the queue is not due before `until`, unless an event wakes it.
+    """Store the run; the queue is not due before `until`, unless an event wakes it.
 
     `pending` are the checks that run, which the comment shows. `not_starting` are checks that did not start within
     their time limit: they block the queue until a check starts. `never` names required checks that no commit has: they
@@ -152,7 +196,7 @@ class Wait:
     succeed meanwhile end no outage.
     """
 
-    entry: Entry
+    run: Run
     until: datetime
     pending: tuple[CheckReport, ...] = ()
     not_starting: tuple[str, ...] = ()
@@ -215,17 +259,17 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """Store the entry with the instant of the rerun request, then have these failed checks run again on its head."""
+    """Store the run with the instant of the rerun request, then have these failed checks of its candidate run again."""
 
-    entry: Entry
+    run: Run
     checks: tuple[CheckReport, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HoldBase:
-    """Store the entry, which keeps its position, and hold the queue until the base passes this check again."""
+    """Store the run, whose entry keeps its position, and hold the queue until the base passes this check again."""
 
-    entry: Entry
+    run: Run
     check: CheckReport
     tip: str
     failing: tuple[FailingCheck, ...] = ()
@@ -243,3 +287,6 @@ class HoldLanding:
 
 Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Unmet | Rerun | HoldBase | HoldLanding
 Action = ReadFact | Step
+
+Verdict = ReadFact | SaveRun | Ready | Wait | Rerun | HoldBase | Absent | Dequeue
+"""What the checks of a run show."""

@@ -14,7 +14,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Update
 from queue_engine.planner.new_heads import prove
-from queue_engine.rules.base_change import need_no_test
+from queue_engine.rules.checks import need_no_test
 from queue_engine.rules.transitions import updating
 
 _BEHIND = "behind"

@@ -20,8 +20,9 @@ from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.absent_checks import judge_absent
+from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
 from queue_engine.planner.actions import (
+    Absent,
     Action,
     Dequeue,
     FactKind,
@@ -30,7 +31,10 @@ from queue_engine.planner.actions import (
     Landing,
     Merge,
     ReadFact,
+    Ready,
+    RunContext,
     Save,
+    SaveRun,
     Update,
     Wait,
 )
@@ -39,7 +43,7 @@ from queue_engine.planner.check_outcome import judge_checks
 from queue_engine.planner.member_rules import judge_landing, judge_member
 from queue_engine.planner.merge_errors import judge_refused_member, judge_refused_merge, judge_refused_update
 from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, prove
-from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.merge_method import commit_message
@@ -57,15 +61,15 @@ def _follow_merge(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> 
     pending, run = facts.pending_merge, entry.run
     if pending is None:
         waits = run.next_poll_at is not None and now < run.next_poll_at
-        return Wait(entry, run.next_poll_at) if waits and run.next_poll_at else ReadFact(FactKind.PENDING_MERGE)
+        return Wait(run, run.next_poll_at) if waits and run.next_poll_at else ReadFact(FactKind.PENDING_MERGE)
     if pending.state is MergeState.MERGED:
         return Landing(pending.sha)
     if pending.state is not MergeState.PENDING:
         return Save(with_refusal(_followed(entry, None), now))
     if now - (run.merge_requested_at or now) >= policy.pending_merge_timeout:
         return Dequeue(Reason.GITHUB_TROUBLE, detail=_UNFINISHED)
-    waiting = after_poll(entry, MONITOR, now)
-    return Wait(waiting, waiting.run.next_poll_at or now)
+    waiting = after_poll(run, MONITOR, now)
+    return Wait(waiting, waiting.next_poll_at or now)
 
 
 def with_pending_merge(entry: Entry, pending: PendingMerge, now: datetime) -> Entry:
@@ -102,7 +106,7 @@ def _member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action
     if (first := _before_status(entry, facts, policy, now, waiting)) is not None:
         return first
     if run.next_poll_at is not None and now < run.next_poll_at:
-        return Wait(entry, run.next_poll_at)
+        return Wait(run, run.next_poll_at)
     if facts.merge_refused is not None and (
         verdict := judge_refused_member(entry, facts.merge_refused, facts, policy, now)
     ):
@@ -162,8 +166,8 @@ def _in_doubt(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         return ReadFact(FactKind.COMPARISON)
     moved = facts.comparison.behind > 0 and facts.comparison.base_tip != entry.run.base_tip
     if moved and entry.run.polls < policy.lost_merge_polls:
-        waiting = after_poll(entry, policy.ask_again, now)
-        return Wait(waiting, waiting.run.next_poll_at or now, failing=entry.run.github_failing_since is not None)
+        waiting = after_poll(entry.run, policy.ask_again, now)
+        return Wait(waiting, waiting.next_poll_at or now, failing=entry.run.github_failing_since is not None)
     return Save(replace(entry, run=replace(entry.run, merge_requested_at=None, polls=0, next_poll_at=None)))
 
 
@@ -195,11 +199,11 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         return judge_refused_update(entry, facts.update_refused, facts, policy, now)
     failing, again = entry.run.github_failing_since is not None, entry.run.next_poll_at
     if failing and facts.pull is None and again is not None and now < again:
-        return Wait(entry, again, failing=True)
+        return Wait(entry.run, again, failing=True)
     late = now - entry.status_since >= policy.timeouts.update
     if facts.pull is None:
         if not late and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-            return Wait(entry, entry.run.next_poll_at)
+            return Wait(entry.run, entry.run.next_poll_at)
         return ReadFact(FactKind.PULL)
     if facts.pull.head_sha != entry.head:
         return Save(with_new_head(entry, facts.pull.head_sha, policy, now))
@@ -211,21 +215,32 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
     if late:
         return Dequeue(Reason.MERGEABLE_UNKNOWN if facts.pull.mergeable is None else Reason.UPDATE_TIMED_OUT)
     if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-        return Wait(entry, entry.run.next_poll_at)
+        return Wait(entry.run, entry.run.next_poll_at)
     # GitHub may have lost the request, or IMQ was killed before it sent it; the named head makes it idempotent.
-    return Update(after_poll(entry, policy.update_poll, now, waited=1))
+    return Update(replace(entry, run=after_poll(entry.run, policy.update_poll, now, waited=1)))
 
 
 def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.newer_tip is not None:
         return follow_base(entry, facts, policy, now)
-    timed = replace(entry, run=with_reports(entry.run, facts.reports or ()))
-    return judge_absent(timed, facts, policy, now) or judge_checks(timed, facts, policy, now)
+    run, of = with_reports(entry.run, facts.reports or ()), RunContext.of(entry)
+    match judge_absent(run, of, facts, policy, now) or judge_checks(run, of, facts, policy, now):
+        case SaveRun(changed):
+            return Save(replace(entry, run=changed))
+        case Ready(changed, ended):
+            return Save(enter(replace(entry, run=changed), EntryStatus.READY, now), ended)
+        case Absent() if not entry.head_proved and facts.comparison is None:
+            return ReadFact(FactKind.COMPARISON)
+        case Absent() as lacks:
+            unproved = None if facts.comparison is None else prove(entry, facts.comparison, policy)
+            return unproved or leave_for_absent(entry, lacks, policy)
+        case verdict:
+            return verdict
 
 
 def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-        return Wait(entry, entry.run.next_poll_at)
+        return Wait(entry.run, entry.run.next_poll_at)
     if facts.pull is None:
         return ReadFact(FactKind.SNAPSHOT)
     if facts.merge_refused is not None and (

@@ -12,9 +12,8 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
-from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
+from queue_engine.domain.facts import OWN_CHECK, CheckState, MergeMethod, PullRequest
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.own_check import OWN_CHECK
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out
@@ -128,8 +127,8 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
     failing = entry.run.github_failing_since
     if now - (failing or entry.status_since) >= policy.timeouts.update:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
-    waiting = after_poll(entry, policy.ask_again, now)
-    return Wait(waiting, waiting.run.next_poll_at or now, failing=failing is not None)
+    waiting = after_poll(entry.run, policy.ask_again, now)
+    return Wait(waiting, waiting.next_poll_at or now, failing=failing is not None)
 
 
 def _why_forbidden(entry: Entry, pull: PullRequest) -> Reason:
@@ -185,7 +184,7 @@ def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Polic
         return HoldLanding(message)
     again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     run = replace(entry.run, merge_requested_at=None, next_poll_at=again)
-    return Wait(replace(entry, run=run), again)
+    return Wait(run, again)
 
 
 def _lacks_base(facts: Facts) -> bool | None:
@@ -240,7 +239,7 @@ def _ask_again(entry: Entry, message: str, policy: Policy, now: datetime) -> Act
         again = min(again, deadline)
     if _STATUS_CHECK in message.lower():
         return _checked_again(entry, now, again, now)
-    return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
+    return Wait(replace(entry.run, next_poll_at=again), again)
 
 
 def await_permission(entry: Entry, message: str, policy: Policy, now: datetime) -> Block | Dequeue:
@@ -290,14 +289,14 @@ def _await_check(
     A few quick polls come first, in case that the check was rerun or became required just now. Then IMQ waits for its
     report.
     """
-    since, limit = entry.run.refused_since or now, check_limit(entry, policy, names)
+    since, limit = entry.run.refused_since or now, check_limit(entry.run, policy, names)
     if now - since >= limit and entry.run.merge_refusals >= policy.merge_refusals:
         if facts.reports is None:
             return ReadFact(FactKind.CHECKS)
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
         if now - since >= limit + policy.stall_timeout or not _starts_late(facts, limit, now):
-            return timed_out(entry, names or (message,), policy)
+            return timed_out(entry.run, names or (message,), policy)
     slow = entry.run.merge_refusals - policy.merge_refusals
     waiting = wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if slow > 0:
@@ -314,8 +313,8 @@ def _starts_late(facts: Facts, limit: timedelta, now: datetime) -> bool:
 def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:
     """Check the entry again: a check has become required, or was rerun."""
     checking = enter(entry, EntryStatus.CHECKING, now)
-    run = replace(checking.run, merge_requested_at=None, next_poll_at=again)
-    return Save(replace(checking, status_since=since, run=run))
+    run = replace(checking.run, merge_requested_at=None, next_poll_at=again, checks_since=since)
+    return Save(replace(checking, run=run))
 
 
 def _await_own_check(entry: Entry, message: str, policy: Policy, now: datetime) -> Action:
@@ -324,7 +323,7 @@ def _await_own_check(entry: Entry, message: str, policy: Policy, now: datetime) 
     if now >= deadline and entry.run.merge_refusals >= policy.merge_refusals:
         return Dequeue(Reason.REFUSED_BY_RULES, detail=message)
     again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
-    return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
+    return Wait(replace(entry.run, next_poll_at=again), again)
 
 
 def _await_mergeable(entry: Entry, message: str, policy: Policy, now: datetime) -> Action:
@@ -338,7 +337,7 @@ def _await_mergeable(entry: Entry, message: str, policy: Policy, now: datetime) 
     again = now + wait(policy.ask_again, entry.run.merge_refusals, random=no_jitter)
     if now < deadline:
         again = min(again, deadline)
-    return Wait(replace(entry, run=replace(entry.run, next_poll_at=again)), again)
+    return Wait(replace(entry.run, next_poll_at=again), again)
 
 
 def refused_merge(message: str, method: MergeMethod, refused: frozenset[MergeMethod]) -> Facts:

@@ -29,7 +29,7 @@ def judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: d
     if not may_be_updated_silently(entry.repository, facts.pull):
         # The webhook that names the sender may come late; without it a fork's new head counts as another person's.
         if entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
-            return Wait(entry, entry.run.next_poll_at)
+            return Wait(entry.run, entry.run.next_poll_at)
         return Dequeue(Reason.HEAD_CHANGED)
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)

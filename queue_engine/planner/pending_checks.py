@@ -6,24 +6,22 @@ from datetime import datetime
 
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
-from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import WorkflowRun
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Wait
-from queue_engine.planner.check_limits import check_deadline, few, timed_out
+from queue_engine.domain.run import Run
+from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, RunContext, SaveRun, Verdict, Wait
+from queue_engine.planner.check_limits import check_deadline, few, timed_out, with_former_checks
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,
     former_checks,
-    former_names,
     judge,
     queue_only_names,
 )
 from queue_engine.rules.transitions import after_poll
 
 
-def unapproved_runs(facts: Facts, verdict: CommitChecks) -> Action | None:
+def unapproved_runs(facts: Facts, verdict: CommitChecks) -> ReadFact | Dequeue | None:
     """Dequeue an entry whose missing checks can only come from workflow runs that await a maintainer's approval.
 
     So such runs block no other entry (P5); the maintainer who approves them queues the pull request again. None: no
@@ -43,15 +41,15 @@ def unapproved_runs(facts: Facts, verdict: CommitChecks) -> Action | None:
 
 
 def missing_where_nothing_is_required(
-    entry: Entry, facts: Facts, verdict: CommitChecks, policy: Policy, now: datetime
-) -> Action | None:
+    run: Run, of: RunContext, facts: Facts, verdict: CommitChecks, policy: Policy, now: datetime
+) -> Verdict | None:
     """Wait for further checks after all reported ones passed, where no check is required. None: none is missing.
 
     After IMQ's own update every check of the queued head has to report again. IMQ also waits for suites under way,
     because a fast App passes long before a slow one reports. Where no former check is known, the head may be so new
     that its other workflows have not started.
     """
-    if (asked := with_former(entry, facts, policy, now)) is not None:
+    if (asked := with_former(run, of, facts, policy, now)) is not None:
         return asked
     if facts.suites is None:
         return ReadFact(FactKind.SUITES)
@@ -62,52 +60,50 @@ def missing_where_nothing_is_required(
             return unapproved
     under_way = tuple(sorted({suite.app for suite in facts.suites if suite.under_way}))
     if not under_way:
-        due = _others_started(facts.reports or (), entry.status_since, policy)
-        if former_checks(entry.run) or now >= due:
+        due = _others_started(facts.reports or (), run.since, policy)
+        if former_checks(run) or now >= due:
             return None
-        return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
-    deadline = check_deadline(entry, policy)
+        return Wait(replace(run, next_poll_at=due), due)
+    deadline = check_deadline(run, policy)
     if now >= deadline:
-        return timed_out(entry, under_way, policy)
+        return timed_out(run, under_way, policy)
     # No check is pending by name, so each report makes the entry due.
-    waiting = after_poll(entry, policy.check_poll, now)
-    due = min(waiting.run.next_poll_at or now, deadline)
-    return Wait(
-        replace(
-            waiting,
-            run=replace(waiting.run, next_poll_at=due, pending_checks=(), completed_checks=verdict.completed_names),
-        ),
-        due,
-    )
+    waiting = after_poll(run, policy.check_poll, now)
+    due = min(waiting.next_poll_at or now, deadline)
+    waiting = replace(waiting, next_poll_at=due, pending_checks=(), completed_checks=verdict.completed_names)
+    return Wait(waiting, due)
 
 
-def with_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | Wait | None:
+def with_former(
+    run: Run, of: RunContext, facts: Facts, policy: Policy, now: datetime
+) -> ReadFact | SaveRun | Wait | None:
     """Read, once for each of IMQ's own updates, which checks reported on the queued head. None: they are known.
 
     Of a queued head that is newer than a minute, slow workflows may be missing: IMQ reads it again after that time.
     """
-    if entry.head == entry.queued_head or entry.run.former_checks is not None:
+    if not of.is_update or run.former_checks is not None:
         return None
-    if facts.former_reports is None:
-        return ReadFact(FactKind.FORMER_REPORTS)
-    if now < (due := _others_started(facts.former_reports, entry.enqueued_at, policy)):
-        return Wait(replace(entry, run=replace(entry.run, next_poll_at=due)), due)
-    return Save(replace(entry, run=replace(entry.run, former_checks=former_names(facts.former_reports))))
+    reports = facts.former_reports
+    if reports is not None and now < (due := _others_started(reports, of.known_since, policy)):
+        return Wait(replace(run, next_poll_at=due), due)
+    return with_former_checks(run, facts)
 
 
-def await_former(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> ReadFact | Save | Wait | None:
+def await_former(
+    run: Run, of: RunContext, facts: Facts, policy: Policy, now: datetime
+) -> ReadFact | SaveRun | Wait | None:
     """Put off the first poll of IMQ's update until all checks of the queued head have reported on it, by webhooks.
 
     So checks that complete minutes after each other cost one poll together. None: the poll is due.
     """
-    asked = with_former(entry, facts, policy, now)
-    if not isinstance(asked, Save):
+    asked = with_former(run, of, facts, policy, now)
+    if not isinstance(asked, SaveRun):
         return asked
-    expected = judge((), (), policy.checks.ignored, expected_checks(asked.entry.run, (), policy)).pending_names
-    if set(expected) <= set(entry.run.completed_checks):
+    expected = judge((), (), policy.checks.ignored, expected_checks(asked.run, (), policy)).pending_names
+    if set(expected) <= set(run.completed_checks):
         return asked
     again = now + wait(policy.check_poll, 0, random=no_jitter)
-    return Save(replace(asked.entry, run=replace(asked.entry.run, pending_checks=expected, next_poll_at=again)))
+    return SaveRun(replace(asked.run, pending_checks=expected, next_poll_at=again))
 
 
 def _others_started(reports: tuple[CheckReport, ...], known_since: datetime, policy: Policy) -> datetime:

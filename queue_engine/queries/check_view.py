@@ -8,8 +8,7 @@ from enum import StrEnum
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.run import CheckTiming
 from queue_engine.queries.queue_status import EntryView
-from queue_engine.rules.check_progress import pending_checks
-from queue_engine.rules.check_timing import safe_link, usual_seconds
+from queue_engine.rules.check_progress import pending_checks, safe_link, usual_seconds
 from queue_engine.store import Transaction
 
 _COUNTED = 20
@@ -83,7 +82,7 @@ def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tupl
     run, timings = entry.run, {timing.name: timing for timing in entry.run.timings}
     waiting = set(pending_checks(run))
     names = sorted({*waiting, *run.completed_checks, *timings}) if run.candidate is not None else []
-    begun = entry.status_since if entry.head != entry.queued_head else None
+    begun = (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
     views = []
     for name in names:
         timing = timings.get(name, CheckTiming(name))

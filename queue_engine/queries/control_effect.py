@@ -76,7 +76,7 @@ async def _load_leaving(
     tx: Transaction, entry: Entry, position: int | None, policy: Policy, now: datetime
 ) -> ControlEffect:
     entries = await tx.entries.of_queue(entry.queue_id)
-    runs = [run for run in await tx.candidate_runs.of_queue(entry.queue_id) if entry.number in run.numbers]
+    runs = [run for run in await tx.runs.of_queue(entry.queue_id) if entry.number in run.numbers]
     members = {number for run in runs for number in run.numbers} - {entry.number}
     ends_run = entry.status in PROCESSING or bool(runs)
     checks = check_views(entry, {}, now) if ends_run else ()
@@ -85,7 +85,7 @@ async def _load_leaving(
         entry,
         position,
         tuple(each.number for each in entries if each.number in members),
-        now - min(run.started_at for run in runs) if runs else None,
+        now - min(run.started_at or now for run in runs) if runs else None,
         tuple(each.number for each in entries if each.position > entry.position and each.number not in members),
         ends_run,
         any(run.published_at is not None for run in runs) if runs else ends_run and updated,

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.candidate_run import RUN_EVENTS
 from queue_engine.domain.departure import ENDS
-from queue_engine.domain.model import PAUSES, PROCESSING, EntryStatus
+from queue_engine.domain.model import PAUSES, PROCESSING, WHOLE_QUEUE, EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.domain.run import RUN_EVENTS
 from queue_engine.queries.pull_request_status import (
     HELD,
     NOT_QUEUED,
@@ -24,9 +23,8 @@ from queue_engine.queries.pull_request_status import (
     status_reason,
     whose_move,
 )
-from queue_engine.rules.check_progress import pending_checks
-from queue_engine.rules.check_timing import pending_at
-from queue_engine.rules.eta import landing
+from queue_engine.queries.queue_status import landing
+from queue_engine.rules.check_progress import pending_at, pending_checks
 from queue_engine.store import Transaction
 
 SHOWN = 50

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.dequeue_reason import Cause
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import EntryStatus, Queue
+from queue_engine.domain.departure import Cause
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.model import EntryStatus, Queue, TimelineEvent, UnmetRequirement, failing_in
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
     REASONS,
@@ -17,8 +17,6 @@ from queue_engine.domain.reasons import (
     ReasonActor,
     WaitReason,
 )
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.unmet_requirement import UnmetRequirement, failing_in
 from queue_engine.queries.queue_status import (
     EntryView,
     QueueStatus,
@@ -29,7 +27,7 @@ from queue_engine.queries.queue_status import (
     trains_of,
 )
 from queue_engine.rules.depth import with_room
-from queue_engine.rules.fair_share import FairShare, share_behind
+from queue_engine.rules.priority import FairShare, share_behind
 from queue_engine.store import Transaction
 from queue_engine.store.rejections import Rejection
 

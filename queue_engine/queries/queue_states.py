@@ -10,10 +10,9 @@ from queue_engine.config.model import Policy
 from queue_engine.core.read_model import serialized
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.departure import Departure
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.model import Entry, EntryStatus, Queue, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import RunView, group_runs, load_usual_times
 from queue_engine.queries.pull_request_status import whose_move
 from queue_engine.queries.queue_status import EntryView, QueueStatus, QueueView, load_queue

@@ -3,20 +3,59 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil, floor
+from statistics import quantiles
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_notice import TrainNotice
 from queue_engine.queries.train_status import TrainBlocker, TrainStatus, load_trains
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.check_progress import count_checks, pending_checks
 from queue_engine.rules.depth import with_room
-from queue_engine.rules.eta import landing
-from queue_engine.rules.fair_share import FairShare, share_behind
-from queue_engine.rules.priority import PriorityEffect, delay
+from queue_engine.rules.priority import FairShare, PriorityEffect, delay, share_behind
 from queue_engine.store import Transaction
+
+FEWEST = 5
+"""The number of landings below which there is no estimate."""
+
+_MINUTE = timedelta(minutes=1)
+_STEPS = (
+    (timedelta(minutes=10), _MINUTE),
+    (timedelta(hours=1), 5 * _MINUTE),
+    (timedelta(hours=3), 15 * _MINUTE),
+    (timedelta(days=1), timedelta(hours=1)),
+    (timedelta.max, timedelta(days=1)),
+)
+"""The precision of an estimate: up to the first duration, it is rounded to the second one."""
+
+Range = tuple[timedelta, timedelta]
+
+
+def landing(durations: Sequence[timedelta], *, ahead: int, spent: timedelta) -> Range | None:
+    """Return the range in which it is likely to land, counted from now; None while there is too little history.
+
+    `durations` is how long the last landed entries were at the front, and `spent` how long the present front has been
+    there. `ahead` is how many entries are before this one. Each of them counts with the middle half of all durations.
+    That range is wider than for independent durations, on purpose: a slow day slows all of them.
+    """
+    if len(durations) < FEWEST:
+        return None
+    quick, _, slow = quantiles((duration.total_seconds() for duration in durations), n=4, method="inclusive")
+    # A front that has taken longer than most will not necessarily end at once.
+    elapsed = min(max(spent, timedelta(0)).total_seconds(), quick)
+    lowest, highest = (duration * (ahead + 1) - elapsed for duration in (quick, slow))
+    return _rounded(timedelta(seconds=lowest), timedelta(seconds=highest))
+
+
+def _rounded(low: timedelta, high: timedelta) -> Range:
+    """Round the range outwards, by a step that suits its end; the result spans at least one step."""
+    step = next(step for most, step in _STEPS if high <= most)
+    begin, end = floor(low / step) * step, ceil(high / step) * step
+    return begin, max(end, begin + step)
+
 
 AHEAD_NAMED = 10
 """How many of the pull requests ahead people read by number."""
@@ -153,7 +192,7 @@ class QueueStatus:
         begun = [each for each in alone if each.run.started_at is not None]
         return (
             *(
-                RunProgress(each.candidate, each.candidate, each.numbers, each.started_at, *count_checks(each.test))
+                RunProgress(each.candidate, each.candidate, each.numbers, each.started_at, *count_checks(each))
                 for each in trains
             ),
             *(

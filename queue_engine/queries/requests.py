@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from sqlalchemy import Row
 
-from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.core.jobs.job import JobStatus
 from queue_engine.core.read_model import INTERNAL, serialized
 from queue_engine.domain.model import RepositoryName
 from queue_engine.store import Transaction

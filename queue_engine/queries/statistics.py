@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import EntryStatus, Repository, RepositoryName
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import MEDIAN, P95, Health, health_of
 from queue_engine.queries.train_status import TrainStatistics, load_train_statistics
 from queue_engine.store import Transaction

@@ -6,16 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from queue_engine.core.read_model import serialized
-from queue_engine.domain.candidate_run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, CandidateRun, CandidateState
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, TimelineEvent
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
+from queue_engine.domain.run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, Run, RunState
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
-
-_PREFERRED = (CandidateState.LANDING, CandidateState.PASSED, CandidateState.TESTING, CandidateState.BUILDING)
-_PASSED = frozenset({CandidateState.LANDING, CandidateState.PASSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class TrainBlocker:
 class TrainStatus:
     """The trains of one queue."""
 
-    runs: tuple[CandidateRun, ...] = ()
+    runs: tuple[Run, ...] = ()
     """Active runs, and runs that passed and have not landed, oldest first."""
     failed: tuple[FailingMembers, ...] = ()
     qualified: frozenset[int] = frozenset()
@@ -82,14 +78,10 @@ class TrainStatus:
             return TrainNotice(progress=TrainProgress.QUALIFIED, suspicion=suspicion)
         return None
 
-    def run_of(self, number: int) -> CandidateRun | None:
+    def run_of(self, number: int) -> Run | None:
         """Return the most advanced run with this member; of several, the one that tests it."""
         found = [each for each in self.runs if number in each.numbers]
-        return min(
-            found,
-            key=lambda each: (_PREFERRED.index(each.state), number not in each.tested, each.id or 0),
-            default=None,
-        )
+        return min(found, key=lambda each: each.precedence(number), default=None)
 
 
 _BISECTIONS = frozenset({TrainProgress.BISECTING, TrainProgress.ALONE})
@@ -99,28 +91,28 @@ def _size(group: FailingMembers) -> int:
     return len(group.members)
 
 
-def _page(run: CandidateRun) -> str | None:
+def _page(run: Run) -> str | None:
     """Return the page of one of its checks: a failed one, else one that runs, else one that passed."""
     shown = [each for each in run.timings if each.url is not None]
     first = min(shown, key=lambda each: (each.passed is not False, each.ended is not None, each.name), default=None)
     return None if first is None else first.url
 
 
-def _progress(run: CandidateRun, number: int, group: FailingMembers | None) -> TrainProgress:
-    if run.state in _PASSED:
+def _progress(run: Run, number: int, group: FailingMembers | None) -> TrainProgress:
+    if run.has_passed:
         return TrainProgress.PASSED
     if group is not None and number in run.tested:
         return TrainProgress.ALONE if run.tested == {number} else TrainProgress.BISECTING
-    return TrainProgress.BUILDING if run.state is CandidateState.BUILDING else TrainProgress.TESTING
+    return TrainProgress.BUILDING if run.state is RunState.BUILDING else TrainProgress.TESTING
 
 
 async def load_trains(tx: Transaction, queue_id: int) -> TrainStatus:
     """Load the trains of a queue; nothing is stored where the queue never had any."""
-    runs = await tx.candidate_runs.of_queue(queue_id)
+    runs = await tx.runs.of_queue(queue_id)
     return train_status(runs, (await tx.trains.get(queue_id)).memory)
 
 
-def train_status(runs: Sequence[CandidateRun], memory: Mapping[str, Any]) -> TrainStatus:
+def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
     """Read the memory of plans as far as people see it; `queue_engine.planner.trains.memory` writes it."""
     trains = memory.get("trains") or {}
     queue = [each["id"] for each in trains.get("queue", ())]
@@ -164,14 +156,14 @@ async def load_landing(tx: Transaction, entry: Entry) -> TrainLanding | None:
     """Load with whom an entry landed; None if it landed by itself, outside a train."""
     if entry.run.candidate_run is None:
         return None
-    run = await tx.candidate_runs.get(entry.run.candidate_run)
+    run = await tx.runs.get(entry.run.candidate_run)
     if run is None:
         return None
     started = await tx.timeline_reads.of_branch(entry.repository.id, entry.base_branch, [RUN_STARTED], limit=_RUNS_READ)
     return landing_of(run, started)
 
 
-def landing_of(run: CandidateRun, started: Sequence[TimelineEvent]) -> TrainLanding:
+def landing_of(run: Run, started: Sequence[TimelineEvent]) -> TrainLanding:
     """Return what the landing of a run saved: one CI run for each member, less those that tested any of them."""
     spent = sum(_tested(event, run.numbers) for event in started) or 1
     saved = len(run.numbers) - spent

@@ -11,13 +11,12 @@ from datetime import datetime
 
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Policy
-from queue_engine.core.timing.monitor_entry import MonitorEntry
+from queue_engine.core.timing.backoff import MonitorEntry
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
-from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, RedBase
+from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.checks import judge
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.rules.checks import failing_checks, judge
 
 
 def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, ...]:
@@ -90,21 +89,6 @@ def is_blocked(entry: Entry, now: datetime) -> bool:
 def unblocked_at(entries: Iterable[Entry], now: datetime) -> datetime | None:
     """When the first blocked entry is tried again; None if none is blocked."""
     return min((e.blocked_until for e in entries if is_blocked(e, now) and e.blocked_until is not None), default=None)
-
-
-def select_front(entries: Sequence[Entry], blockers: Sequence[Blocker], now: datetime) -> Entry | None:
-    """Select the entry to work on from a queue in order; None if no entry may proceed.
-
-    An entry that has begun stays the front, unless a blocker stops only it, or a hotfix preempts it. Hotfixes do not
-    preempt each other.
-    """
-    front = entries[0]
-    if in_flight(front):
-        return front
-    may = [entry for entry in entries if not is_blocked(entry, now) and all(each.exempts(entry) for each in blockers)]
-    if front.status in PROCESSING and front in may and not front.hotfix:
-        return next((entry for entry in may if entry.hotfix and entry.preempts), front)
-    return next(iter(may), None)
 
 
 def waits_until(red: RedBase, entry: Entry, policy: Policy) -> datetime:

@@ -1,21 +1,24 @@
-"""Derive a departure from the events of its entry and of its queue. Pure functions.
+"""Derive a departure, its cause, and the merges that may follow it. Pure functions.
 
 Each instant in the queue counts for one thing: a red base, else a pause, else what the entry's own status says. So the
 parts add up to the whole. An event that seems to have happened before an earlier one, after a clock was set, counts as
 simultaneous with it.
+
+Only the webhook of that very change names its sender: without it IMQ names no one.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from types import MappingProxyType
 
-from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.departure import Cause, Departure, DequeueReason, RerunCheck
+from queue_engine.domain.facts import FailingCheck, PullRequest
+from queue_engine.domain.known_facts import Consent, Known, PullRequestState, ReviewChange
+from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
+from queue_engine.domain.port import MergeState, PendingMerge
+from queue_engine.domain.reasons import MERGED_REASONS, Reason, WaitKind
 
 _WAITS = frozenset({"queued", "held", "preempted", EntryStatus.PENDING})
 """Events after which an entry waits behind others."""
@@ -228,3 +231,109 @@ def _jobs(name: str, reruns: Iterable[TimelineEvent], checks: Collection[str]) -
 
 def _of_one_head(rerun: TimelineEvent, flaky: TimelineEvent) -> bool:
     return rerun.id < flaky.id and rerun.data.get("head") == flaky.data.get("head")
+
+
+_MADE_BY: Mapping[Reason, Callable[[PullRequestState, Entry, str | None], bool]] = {
+    Reason.LABEL_REMOVED: lambda state, _, detail: state.removed_label is not None,
+    Reason.HEAD_CHANGED: lambda state, entry, _: state.before is not None and state.head != entry.head,
+    Reason.BASE_CHANGED: lambda state, entry, _: state.base_changed and state.base != entry.base_branch,
+    Reason.CLOSED: lambda state, *_: state.action == "closed",
+    Reason.MERGED_ELSEWHERE: lambda state, *_: state.merged and state.action == "closed",
+    Reason.DRAFT: lambda state, *_: state.action == "converted_to_draft",
+    Reason.BLOCKED_BY_LABEL: lambda state, _, detail: state.label_set and _same(state.label, detail),
+    Reason.BLOCKED_BY_TITLE: lambda state, *_: state.action == "edited" and not state.base_changed,
+    Reason.AUTO_MERGE_ENABLED: lambda state, *_: state.action == "auto_merge_enabled",
+}
+"""The changes that cause a departure for a reason; `detail` is that of the reason."""
+
+
+_BY_DISMISSAL = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
+
+
+def dismissal_of(entry: Entry, known: Sequence[Known]) -> Cause | None:
+    """Return who dismissed an approval last, and how long after IMQ's update; None if no webhook says so.
+
+    An approval that was given again, or dismissed before the pull request was queued, causes nothing. No payload has
+    the time of a dismissal, so the arrivals of both webhooks count.
+    """
+    newest = {each.statement.author: each for each in known if isinstance(each.statement, ReviewChange)}
+    found = [each for each in newest.values() if each.at >= entry.enqueued_at]
+    last = max((each for each in found if _is_dismissal(each.statement)), key=lambda each: each.at, default=None)
+    if last is None or not isinstance(last.statement, ReviewChange) or last.statement.by is None:
+        return None
+    updates = [each.at for each in known if _is_update(each.statement, entry)]
+    after = (last.at - updates[-1]).total_seconds() if updates and last.at >= updates[-1] else None
+    return Cause(last.statement.by, last.statement.by_bot, after)
+
+
+def cause_of(
+    why: DequeueReason, entry: Entry, known: Sequence[Known], is_trigger: Callable[[str], bool]
+) -> Cause | None:
+    """Return who caused this departure; None if no webhook says so. `known` are facts in their order.
+
+    `is_trigger` returns whether a label queues.
+    """
+    reported = [each.statement for each in known]
+    # What came before the consent, such as IMQ's own removal of an earlier label, withdraws nothing.
+    since = max((one.at for one in reported if isinstance(one, Consent)), default=None)
+    states = [
+        state
+        for state in reported
+        if isinstance(state, PullRequestState) and (since is None or state.updated_at >= since)
+    ]
+    makes = _MADE_BY.get(why.reason)
+    made = None
+    for state in states if makes is not None else ():
+        assert makes is not None
+        if not makes(state, entry, why.detail):
+            continue
+        if why.reason is not Reason.LABEL_REMOVED or is_trigger(state.removed_label or ""):
+            made = state
+    if why.reason in _BY_DISMISSAL and (dismissal := dismissal_of(entry, known)) is not None:
+        return dismissal
+    if why.by is not None:
+        return Cause(why.by, why.by_bot)
+    if made is None or made.by is None:
+        return None
+    return Cause(made.by, made.by_bot, _after_update(made, entry, states))
+
+
+def _after_update(made: PullRequestState, entry: Entry, states: Sequence[PullRequestState]) -> float | None:
+    """Return the seconds between IMQ's update and this change, which came later."""
+    updates = [each.updated_at for each in states if _is_update(each, entry)]
+    if not updates or made.updated_at < updates[-1]:
+        return None
+    return (made.updated_at - updates[-1]).total_seconds()
+
+
+def _is_dismissal(statement: object) -> bool:
+    return isinstance(statement, ReviewChange) and statement.state == "dismissed"
+
+
+def _is_update(statement: object, entry: Entry) -> bool:
+    """Whether a webhook reported IMQ's own update of the branch by this fact."""
+    if not isinstance(statement, PullRequestState) or entry.head == entry.queued_head:
+        return False
+    return statement.before is not None and statement.head == entry.head
+
+
+def _same(label: str | None, other: str | None) -> bool:
+    return label is not None and other is not None and label.casefold() == other.casefold()
+
+
+def may_merge_yet(entry: Entry, reason: Reason) -> bool:
+    """Return whether GitHub may merge this entry although it leaves for `reason`: no call stops a requested merge.
+
+    The runs of trains keep what they have requested themselves.
+    """
+    return entry.run.merge_uuid is not None and entry.run.candidate_run is None and reason not in MERGED_REASONS
+
+
+def is_requested_merge(pull: PullRequest, own_login: str, pending: PendingMerge | None) -> bool:
+    """Return whether GitHub merged this pull request as IMQ requested, and not for somebody else since.
+
+    `pending` is how far the request is, None if GitHub no longer knows it; it counts where GitHub names no account.
+    """
+    if pull.merged_by is not None:
+        return pull.merged_by == own_login
+    return pending is None or pending.state not in {MergeState.FAILED, MergeState.ENQUEUED}

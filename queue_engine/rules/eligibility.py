@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 from queue_engine.config.model import Policy
 from queue_engine.config.patterns import blocked_title
-from queue_engine.domain.facts import BranchRules, Permission, PullRequest, Review, ReviewOutcome, StackPosition
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Repository
-from queue_engine.domain.own_check import unreported_check
+from queue_engine.domain.facts import (
+    BranchRules,
+    FailingCheck,
+    Permission,
+    PullRequest,
+    Review,
+    ReviewOutcome,
+    StackPosition,
+    unreported_check,
+)
+from queue_engine.domain.model import Repository, UnmetRequirement
 from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.checks import required_checks
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
 from queue_engine.rules.reviews import missing_approval

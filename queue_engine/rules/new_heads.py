@@ -15,22 +15,59 @@ GitHub names the pusher in the webhook as its sender, and in the activity of the
 (docs, "Automating Dependabot with GitHub Actions"; medassist-ng #779). After a comment such as `@dependabot rebase`,
 the person who commented may be named instead (carbonintensityio/green-scheduler #232; slack-mcp-server #43 saw it after
 an update by the API): then it is a person's push.
+
+IMQ's update for one of them merges the tip of its base branch into the head of all. For another one this is content
+that was not queued, unless its own base branch contains that tip already.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Comparison, HeadPush, Permission, PullRequest
-from queue_engine.domain.model import Entry, EntryStatus, Repository
+from queue_engine.domain.model import Entry, EntryStatus, Repository, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
 from queue_engine.domain.port import NO_BRANCH
 from queue_engine.domain.reasons import Reason
-from queue_engine.rules.eligibility import Reject, may_queue
-from queue_engine.rules.shared_heads import most_active, named
+from queue_engine.rules.eligibility import Admit, NotReady, Reject, may_queue, waits
 from queue_engine.rules.transitions import preempted
+
+A = TypeVar("A")
+
+
+def head_branch_of(pull: PullRequest) -> str | None:
+    """Return `owner/name:branch` of the head; None if its fork is deleted, or the branch is not known."""
+    if pull.head_repository is None or not pull.head_branch:
+        return None
+    return f"{pull.head_repository}:{pull.head_branch}"
+
+
+def most_active(others: Iterable[Entry]) -> Entry | None:
+    """Return the entry whose update may have moved the shared head: the one that IMQ works on, else the first."""
+    return min(others, key=lambda each: (each.status is EntryStatus.PENDING, each.seq), default=None)
+
+
+def named(other: Entry | None) -> str | None:
+    """Name a pull request that shares the head branch."""
+    return None if other is None else f"#{other.number}, queued for {other.base_branch}"
+
+
+def behind_others(others: Iterable[Entry], pull: PullRequest, policy: Policy, answer: A) -> A | NotReady | Reject:
+    """Let a pull request wait while another one of the same branch is queued: IMQ may update the branch for that one.
+
+    `others` have its head branch. Any other answer than that it may join, or wait, remains.
+    """
+    queued = [each for each in others if each.is_ready and each.base_branch != pull.base_branch]
+    if not isinstance(answer, Admit | NotReady) or (other := most_active(queued)) is None:
+        return answer
+    if not waits(policy):
+        return Reject(Reason.HEAD_SHARED, named(other))
+    unmet = answer.unmet if isinstance(answer, NotReady) else ()
+    return NotReady((UnmetRequirement(Reason.HEAD_SHARED, named(other)), *unmet))
+
 
 _MORE_THAN_WRITE = frozenset({Permission.MAINTAIN, Permission.ADMIN})
 

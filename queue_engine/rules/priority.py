@@ -1,4 +1,13 @@
-"""Derive priority and exemptions of a pull request from its labels, and find which entries it delays. Pure."""
+"""Derive the priority of a pull request from its labels, and give each author a fair share of a queue. Pure.
+
+The entries of one author are a share; those of all bots and agents are one share together. The first few entries of a
+share keep their place by arrival. Each further one counts as later: an interval after the entry before it. So others
+come between. A share alone in its queue does not wait: only the order changes (a virtual clock; Zhang, "VirtualClock",
+SIGCOMM 1990).
+
+The key is computed once, when the entry joins, and never moves. It is at most six days after the arrival, so that each
+entry lands.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +15,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from queue_engine.config.model import Policy
+from queue_engine.config.patterns import branch_matches
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder
 from queue_engine.domain.policy import has_label
 
@@ -56,3 +66,83 @@ def delay(entries: Sequence[Entry], entry: Entry, durations: Sequence[timedelta]
         return PriorityEffect(overtakes(entries, entry), by, None, None)
     lost = None if front.run.started_at is None else now - front.run.started_at
     return PriorityEffect((front.number, *overtakes(entries, entry)), by, front.number, lost)
+
+
+AGENTS = ""
+"""The share of all bots and agents; no login is empty."""
+
+LANDINGS = 10
+"""The interval in landings: an author with many entries is ahead of others for each tenth landing at most."""
+
+AGENT_LANDINGS = 20
+"""The interval of the share of all agents: a queue of which people need four landings of five keeps up with both."""
+
+UNKNOWN = timedelta(minutes=10)
+"""How long a landing takes while none is known."""
+
+LONGEST = timedelta(days=6)
+"""By how much a key is later than the arrival at most: less than the seven days of `Policy.timeouts.hold`."""
+
+_BOT = "[bot]"
+
+
+def share_of(author: str, policy: Policy) -> str:
+    """Return the share to which the entries of an author belong."""
+    login = author.casefold()
+    is_agent = login.endswith(_BOT) or any(branch_matches(each, login) for each in policy.fair_share.agents)
+    return AGENTS if is_agent else login
+
+
+def interval(durations: Sequence[timedelta], share: str) -> timedelta:
+    """Return the time between two keys of a share; `durations` is how long the last landed entries were in front."""
+    typical = timedelta(seconds=median(each.total_seconds() for each in durations)) if durations else UNKNOWN
+    return (AGENT_LANDINGS if share == AGENTS else LANDINGS) * typical
+
+
+def earliest_key(
+    author: str,
+    queued: Iterable[tuple[str, int, int]],
+    durations: Sequence[timedelta],
+    policy: Policy,
+    *,
+    arrived: int,
+) -> int:
+    """Return the least key of a new entry, in milliseconds since 1970; its arrival where its share is small.
+
+    `queued` has author, arrival and delay of each entry in the queue without a priority of its own. Only those count
+    that arrived before: IMQ may answer a request late. Within a share the first entry stays first.
+    """
+    if not policy.fair_share.enabled:
+        return arrived
+    share = share_of(author, policy)
+    own = [at + delay for other, at, delay in queued if at <= arrived and share_of(other, policy) == share]
+    if not own:
+        return arrived
+    last = max(own)
+    step = interval(durations, share) if len(own) >= policy.fair_share.waiting else timedelta(0)
+    wanted = min(last + _milliseconds(step), arrived + _milliseconds(LONGEST))
+    return max(arrived, last, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class FairShare:
+    """Why entries that joined later are ahead: the author has so many here; 0 for one of many bots and agents."""
+
+    author: str
+    pulls: int
+
+
+def share_behind(entries: Sequence[Entry], entry: Entry) -> FairShare | None:
+    """Return the share of an entry if later entries without priority are ahead because of it."""
+    later = (
+        each.seq > entry.seq and each.position < entry.position and each.priority <= 0 and not each.hotfix
+        for each in entries
+    )
+    if not entry.share_delay or entry.priority > 0 or not any(later):
+        return None
+    count = sum(each.author.casefold() == entry.author.casefold() for each in entries)
+    return FairShare(entry.author, count if count > 1 and not entry.author.casefold().endswith(_BOT) else 0)
+
+
+def _milliseconds(length: timedelta) -> int:
+    return round(length / timedelta(milliseconds=1))

@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, failing_in
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import failing_in
 from queue_engine.domain.webhooks import CheckOutcome
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility, waits

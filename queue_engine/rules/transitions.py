@@ -1,13 +1,15 @@
 """Change the status of an entry, and the state of its run with it. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.core.timing.backoff import Backoff
-from queue_engine.core.timing.monitor_entry import MonitorEntry
+from queue_engine.core.timing.backoff import Backoff, MonitorEntry
+from queue_engine.domain.errors import InvariantError, TransitionError
 from queue_engine.domain.facts import Comparison
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import PROCESSING, TRANSITIONS, Entry, EntryStatus
+from queue_engine.domain.run import Run
 
 
 def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
@@ -15,6 +17,7 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
     run = replace(
         entry.run,
         started_at=entry.run.started_at or now,
+        checks_since=now if status is EntryStatus.CHECKING else entry.run.checks_since,
         polls=0,
         next_poll_at=None,
         github_failures=0,
@@ -23,14 +26,14 @@ def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
     return replace(entry, status=status, status_since=now, run=run)
 
 
-def after_poll(entry: Entry, monitor: Backoff, now: datetime, *, waited: int = 0) -> Entry:
+def after_poll(run: Run, monitor: Backoff, now: datetime, *, waited: int = 0) -> Run:
     """Record a poll that found no change; the next poll is later, as `monitor` says.
 
     `waited` counts waits before the first poll. Polls that fail count as `github_failures` instead, which have a time
     limit.
     """
-    after = MonitorEntry(now, entry.run.polls + waited).answered(monitor, now)
-    return replace(entry, run=replace(entry.run, polls=entry.run.polls + 1, next_poll_at=after.next_at))
+    after = MonitorEntry(now, run.polls + waited).answered(monitor, now)
+    return replace(run, polls=run.polls + 1, next_poll_at=after.next_at)
 
 
 def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
@@ -83,3 +86,30 @@ def preempted(entry: Entry, now: datetime) -> Entry:
 def blocked(entry: Entry, since: datetime, until: datetime, now: datetime) -> Entry:
     """Return the entry to its queue as pending, with its present head; it is not processed before `until`."""
     return replace(preempted(entry, now), blocked_since=since, blocked_until=until)
+
+
+def check_queue(entries: Sequence[Entry]) -> None:
+    """Check one queue, given in order, front first.
+
+    Positions are 0..n-1. Each pull request has one entry, and all entries are of the same queue and in a waiting
+    status. Only members of the active run, which is the front's, or of runs with others, are past pending. Raises
+    InvariantError.
+    """
+    active = {entry.run.id for entry in entries[:1]} - {None}
+    for expected, entry in enumerate(entries):
+        if entry.position != expected:
+            raise InvariantError(f"pull request {entry.number} is at position {entry.position}, not {expected}")
+        if entry.status.final:
+            raise InvariantError(f"pull request {entry.number} is in the queue although it is {entry.status}")
+        if entry.status in PROCESSING and entry.run.id not in active and entry.run.candidate_run is None:
+            raise InvariantError(f"pull request {entry.number} is {entry.status} at position {expected}")
+    if len({entry.number for entry in entries}) != len(entries):
+        raise InvariantError("a pull request is in the queue more than once")
+    if len({entry.queue_id for entry in entries}) > 1:
+        raise InvariantError("entries of several queues are in one")
+
+
+def check_transition(old: EntryStatus, new: EntryStatus) -> None:
+    """Check a change of status against the table of transitions; the same status is allowed. Raises TransitionError."""
+    if new is not old and new not in TRANSITIONS[old]:
+        raise TransitionError(f"{old} does not lead to {new}")

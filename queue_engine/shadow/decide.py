@@ -11,19 +11,17 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from queue_engine.admission.admit import behind_shared_head, judged, with_requirements
-from queue_engine.admission.case import Case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.entries import record_consent
-from queue_engine.admission.revalidate import readiness_of
+from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stacks import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import WriteRefused
 from queue_engine.domain.facts import CheckReport, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
+from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository, UnmetRequirement
 from queue_engine.domain.port import Comments, Reads, Writes
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor import requests
 from queue_engine.executor.reads import read_fact
@@ -35,9 +33,11 @@ from queue_engine.rules.blockers import blockers_of, in_flight
 from queue_engine.rules.checks import head_checks
 from queue_engine.rules.checks import judge as judge_checks
 from queue_engine.rules.eligibility import Answer, NotReady, Reject
+from queue_engine.rules.new_heads import (
+    head_branch_of,
+)
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import wait_ended
-from queue_engine.rules.shared_heads import head_branch_of
 from queue_engine.rules.stacks import pull_request_in
 from queue_engine.rules.transitions import preempted
 
@@ -162,8 +162,8 @@ async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowR
                     facts = await requests.update(engine.github, changed, now)
                 case actions.Merge():
                     await requests.merge(engine.github, action.entry, action, facts.refused_methods, now)
-                case actions.Rerun(changed, failed):
-                    await requests.rerun(engine.github, changed, failed, now)
+                case actions.Rerun(run, failed):
+                    await requests.rerun(engine.github, entry.repository, run, failed, now)
                 case _:
                     return _ended(entry, action, policy, now)
         except WriteRefused as refused:
@@ -199,10 +199,10 @@ def _ended(entry: Entry, action: actions.Step, policy: Policy, now: datetime) ->
         case actions.Unmet(changed, unmet):
             first, outside = unmet[0], replace(preempted(changed, now), queued_head=changed.head, unmet=unmet)
             return ShadowResult(_waiting(now, first.reason, first.detail or ""), outside)
-        case actions.Wait(changed, until, _, _, never) if never is not None:
-            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), changed, until)
-        case actions.Wait(changed, until):
-            return ShadowResult(replace(_waiting(now), checks=changed.run.pending_checks), changed, until)
+        case actions.Wait(run, until, never=never) if never is not None:
+            return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), replace(entry, run=run), until)
+        case actions.Wait(run, until):
+            return ShadowResult(replace(_waiting(now), checks=run.pending_checks), replace(entry, run=run), until)
         case _:
             raise AssertionError(f"nobody asked for a merge, and the action is {action}")
 

@@ -9,7 +9,7 @@ names: the merge commit, the squashed commit, or the commit that the base was up
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import EnqueueRequest
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     CheckReport,

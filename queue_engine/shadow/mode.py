@@ -7,7 +7,7 @@ present labels count, as far as GitHub proves that no push followed them. Then I
 
 import structlog
 
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode

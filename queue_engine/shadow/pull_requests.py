@@ -11,8 +11,7 @@ from datetime import timedelta
 import structlog
 
 from queue_engine.admission.admit import read_request
-from queue_engine.admission.case import Case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.new_heads import find_consent
 from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.config.model import Policy
@@ -24,7 +23,7 @@ from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.effects.context import Engine
-from queue_engine.rules.consent_changes import withdrawal
+from queue_engine.rules.consent import withdrawal
 from queue_engine.rules.eligibility import Ignore
 from queue_engine.rules.new_heads import HeadConsent, NewHead, with_pushed_head
 from queue_engine.rules.readiness import waits_for_check

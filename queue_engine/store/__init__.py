@@ -4,7 +4,255 @@ Lives here: tables, and the statements that keep P2 (nothing lost) and P3 (order
 May not live here: decisions, GitHub, texts.
 """
 
-from queue_engine.domain.errors import EntryConflict
-from queue_engine.store.store import Store, Transaction, WakeupKind
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property, partial
+
+from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.database.listener import DatabaseNotifier
+from queue_engine.core.database.outage import lost_race
+from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
+from queue_engine.core.jobs.idempotency import Keys
+from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
+from queue_engine.core.jobs.job_store import Jobs
+from queue_engine.core.observability.progress import Meter, NullMeter
+from queue_engine.domain.errors import EntryConflict, StaleRecord
+from queue_engine.store.departures import Departures, PendingMerges, Statistics
+from queue_engine.store.entries import Entries
+from queue_engine.store.figures import Figures, Processes
+from queue_engine.store.github_tokens import GitHubSecrets, GitHubTokens
+from queue_engine.store.known import KnownFacts, ReconcilerState
+from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
+from queue_engine.store.outbox.outbox import CommandReplies, Outbox
+from queue_engine.store.queue_batch import QueueBatch
+from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
+from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
+from queue_engine.store.rate_limits import RateLimits
+from queue_engine.store.rejections import Rejections, Throttles
+from queue_engine.store.repositories import ConfigFiles
+from queue_engine.store.requests import Requests
+from queue_engine.store.runs import CandidateCommits, Runs
+from queue_engine.store.sessions import Sessions
+from queue_engine.store.shadow_pulls import Shadow
+from queue_engine.store.timeline import Timeline, TimelineReads
+from queue_engine.store.tokens import Tokens
+from queue_engine.store.trains import TrainMemories
 
 __all__ = ["WakeupKind", "EntryConflict", "Store", "Transaction"]
+
+
+class WakeupKind(StrEnum):
+    """Work that a transaction can make due; one loop waits for each kind."""
+
+    JOBS = "jobs"
+    QUEUES = "queues"
+    OUTBOX = "outbox"
+    TIMELINE = "timeline"
+    """Events to be shown to subscribers in all processes."""
+
+
+_STORED = (WakeupKind.JOBS, WakeupKind.QUEUES, WakeupKind.OUTBOX)
+_NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
+
+
+class Transaction:
+    """The nouns of the store, bound to one connection: their changes are committed together or not at all.
+
+    `due` has the kinds of work that the transaction may have made due, now or later. Each noun is made at its first
+    use: most transactions use two or three.
+    """
+
+    def __init__(
+        self, connection: AsyncConnection, meter: Meter | None = None, *, follow_up: FollowUp = no_follow_up
+    ) -> None:
+        self.connection = connection
+        self.due: set[WakeupKind] = set()
+        self._meter = meter
+        self._follow_up = follow_up
+
+    @cached_property
+    def queues(self) -> Queues:
+        return Queues(self.connection, partial(self.due.add, WakeupKind.QUEUES))
+
+    @cached_property
+    def queue_batch(self) -> QueueBatch:
+        return QueueBatch(self.connection, self.queues)
+
+    @cached_property
+    def pauses(self) -> Pauses:
+        return Pauses(self.connection, self.queues.wake)
+
+    @cached_property
+    def red_bases(self) -> RedBases:
+        return RedBases(self.connection, self.queues.wake)
+
+    @cached_property
+    def stalls(self) -> Stalls:
+        return Stalls(self.connection, self.queues.wake)
+
+    @cached_property
+    def entries(self) -> Entries:
+        return Entries(self.connection)
+
+    @cached_property
+    def runs(self) -> Runs:
+        return Runs(self.connection)
+
+    @cached_property
+    def candidate_commits(self) -> CandidateCommits:
+        return CandidateCommits(self.connection)
+
+    @cached_property
+    def trains(self) -> TrainMemories:
+        return TrainMemories(self.connection)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return Timeline(self.connection, partial(self.due.add, WakeupKind.TIMELINE))
+
+    @cached_property
+    def departures(self) -> Departures:
+        return Departures(self.connection)
+
+    @cached_property
+    def timeline_reads(self) -> TimelineReads:
+        return TimelineReads(self.connection)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        return Statistics(self.connection)
+
+    @cached_property
+    def rejections(self) -> Rejections:
+        return Rejections(self.connection)
+
+    @cached_property
+    def pending_merges(self) -> PendingMerges:
+        return PendingMerges(self.connection)
+
+    @cached_property
+    def shadow(self) -> Shadow:
+        return Shadow(self.connection)
+
+    @cached_property
+    def throttles(self) -> Throttles:
+        return Throttles(self.connection)
+
+    @cached_property
+    def answers(self) -> CommandReplies:
+        return CommandReplies(self.connection)
+
+    @cached_property
+    def known(self) -> KnownFacts:
+        return KnownFacts(self.connection)
+
+    @cached_property
+    def sweeps(self) -> ReconcilerState:
+        return ReconcilerState(self.connection)
+
+    @cached_property
+    def pace(self) -> RateLimits:
+        return RateLimits(self.connection)
+
+    @cached_property
+    def processes(self) -> Processes:
+        return Processes(self.connection)
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return Tokens(self.connection)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions(self.connection)
+
+    @cached_property
+    def installation_tokens(self) -> GitHubTokens:
+        return GitHubTokens(self.connection)
+
+    @cached_property
+    def configuration_files(self) -> ConfigFiles:
+        return ConfigFiles(self.connection)
+
+    @cached_property
+    def github_secrets(self) -> GitHubSecrets:
+        return GitHubSecrets(self.connection)
+
+    @cached_property
+    def figures(self) -> Figures:
+        return Figures(self.connection)
+
+    @cached_property
+    def depths(self) -> Depths:
+        return Depths(self.connection)
+
+    @cached_property
+    def keys(self) -> Keys:
+        return Keys(self.connection)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self.connection, partial(self.due.add, WakeupKind.JOBS))
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters:
+        due = partial(self.due.add, WakeupKind.JOBS)
+        return DeadLetters(self.connection, due, meter=self._meter, follow_up=self._follow_up)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        return Outbox(self.connection, partial(self.due.add, WakeupKind.OUTBOX), dead_letters=self.dead_letters)
+
+    @cached_property
+    def requests(self) -> Requests:
+        return Requests(self.connection)
+
+    async def dues(self) -> dict[WakeupKind, datetime]:
+        """Return when the next job, queue and outbox item can be claimed; without kinds of which none waits."""
+        found = zip(_STORED, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
+        return {each: due for each, due in found if due is not None}
+
+    async def next_due(self) -> datetime | None:
+        """Return when the next job, queue or outbox item can be claimed: an instant that may be past, or None."""
+        return min((await self.dues()).values(), default=None)
+
+
+class Store:
+    """Transactions on one database. The caller closes the database."""
+
+    def __init__(self, database: Database, *, meter: Meter | None = None, follow_up: FollowUp = no_follow_up) -> None:
+        """`follow_up` names the jobs that a dead letter causes."""
+        self.database = database
+        self._meter = meter or NullMeter()
+        self._follow_up = follow_up
+        self.notifier = DatabaseNotifier()
+        """Notifies other processes of due work, at each commit."""
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Begin a transaction that may write. It commits at its end, and rolls back on any exception. Never nest two.
+
+        Raises StaleRecord when PostgreSQL rolled it back because of another one. Write entries before queues, so that
+        no two transactions wait for each other.
+        """
+        try:
+            async with self.database.transaction() as connection:
+                tx = Transaction(connection, self._meter, follow_up=self._follow_up)
+                yield tx
+                await self.notifier.send(connection, tx.due)
+        except DBAPIError as error:
+            if lost_race(error):
+                raise StaleRecord("another transaction wanted the same rows") from error
+            raise
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[Transaction]:
+        """Begin a read-only transaction on a snapshot of one instant."""
+        async with self.database.reading() as connection:
+            yield Transaction(connection)

@@ -36,9 +36,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.domain.run import Run
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import (

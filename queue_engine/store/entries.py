@@ -32,14 +32,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.domain.errors import EntryConflict, StaleRecord
-from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, QueueFront
+from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, QueueFront, UnmetRequirement
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
-from queue_engine.store.queues import PAUSED
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.runs import RUN_FIELDS, Runs, run_of
-from queue_engine.store.tables import departures, entries, queues, repositories, runs
+from queue_engine.store.tables import PAUSED, departures, entries, queues, repositories, runs
 
 STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 """The fields of an entry that its own row has."""

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, insert_into
 from queue_engine.core.jobs.dead_letters import DeadLetters
-from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
+from queue_engine.core.jobs.job import JobStatus, failed_jobs, jobs
 from queue_engine.store.order import HELD, NOT_READY, WITH_ROOM
 from queue_engine.store.outbox.items import LATE, OutboxKind
 from queue_engine.store.queues import PAUSED_UNTIL_RESUMED

@@ -50,7 +50,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, insert_into
 from queue_engine.core.database.outage import fault_of
-from queue_engine.core.jobs.job_table import jobs
+from queue_engine.core.jobs.job import jobs
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
 from queue_engine.store.outbox.items import NAME, OutboxKind

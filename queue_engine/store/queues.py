@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Upsert
-from queue_engine.domain.failing_check import FailingCheck, as_data
+from queue_engine.domain.facts import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import repositories
@@ -99,9 +99,6 @@ that `owner` has under way count. `of_repository` and `of_installation` bound ho
 
 _PAUSE = TypeAdapter(Pause)
 _CHANGE_OF_PAUSE = update(queues).where(queues.c.id == bindparam("its_id"))
-
-PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
-"""Whether a queue has any pause."""
 
 PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
     *(queues.c[reason].is_not(None) for reason in PAUSES if reason not in PASSING_PAUSES)

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.core.jobs.job_table import JobStatus, failed_jobs, jobs
+from queue_engine.core.jobs.job import JobStatus, failed_jobs, jobs
 from queue_engine.domain.model import Repository
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
 from queue_engine.store.tables import outbox, repositories, requests

@@ -1,35 +1,65 @@
 """Runs: the attempts to land entries.
 
-Runs are read and written with their members (`queue_engine.store.entries`): a member's row names its run. Each write of
-a run is compare-and-set on its own version, too, because it may have several members.
+A run of one entry is read and written with it (`queue_engine.store.entries`): the entry's row names its run. A run of
+several members, on a branch of IMQ's own, is found by its queue. Each write of a run is compare-and-set on its version.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Integer, Row, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Integer,
+    Row,
+    String,
+    and_,
+    bindparam,
+    cast,
+    delete,
+    insert,
+    or_,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
-from queue_engine.store.tables import candidate_runs, entries, runs
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import NOT_BEGUN, CandidateTrigger, CheckTiming, Run, RunMember, RunState
+from queue_engine.store.tables import entries, queues, runs
 
-_TIMINGS = TypeAdapter(tuple[CheckTiming, ...])
-_STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version"))
+_STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version", "base_branch"))
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
 RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items())
 """Columns that `run_of` reads beside a member's `run_id`."""
+_READ: dict[str, TypeAdapter[Any]] = {
+    "timings": TypeAdapter(tuple[CheckTiming, ...]),
+    "members": TypeAdapter(tuple[RunMember, ...]),
+    "tested": TypeAdapter(frozenset[int]),
+    "state": TypeAdapter(RunState | None),
+    "trigger": TypeAdapter(CandidateTrigger | None),
+}
+"""How values are read that are not stored as they are."""
 
 _ID = runs.c.id == bindparam("its_id", type_=Integer)
-_HAS_MEMBERS = or_(
-    select(entries.c.seq).where(entries.c.run_id == runs.c.id).exists(),
-    select(candidate_runs.c.id).where(candidate_runs.c.run_id == runs.c.id).exists(),
+_ALL = (
+    select(runs.c.id.label("run_id"), queues.c.base_branch, *RUN_FIELDS)
+    .join(queues, queues.c.id == runs.c.queue_id)
+    .order_by(runs.c.id)
 )
-
+_GET = _ALL.where(_ID)
+_NOT_ENDED = runs.c.state != RunState.ENDED
+_OF_QUEUES = _ALL.where(runs.c.queue_id.in_(bindparam("its_queues", expanding=True)), _NOT_ENDED)
+_IN_REPOSITORY = _ALL.where(queues.c.repository_id == bindparam("its_repository"))
+_OF_COMMIT = _IN_REPOSITORY.where(runs.c.candidate == bindparam("its_commit"), _NOT_ENDED)
 _ADD = insert(runs).returning(runs.c.id)
 _SAVE = update(runs).where(and_(_ID, runs.c.version == bindparam("its_version", type_=Integer)))
-_END = delete(runs).where(and_(_ID, ~_HAS_MEMBERS))
+_REMOVE = delete(runs).where(_ID)
+_END = _REMOVE.where(~select(entries.c.seq).where(entries.c.run_id == runs.c.id).exists())
 
 
 class Runs:
@@ -55,23 +85,92 @@ class Runs:
             raise StaleRecord(f"run {run.id} is no longer at version {run.version}")
         return replace(run, version=version)
 
+    async def note_landed(self, run_id: int, number: int, sha: str) -> None:
+        """Store the commit that landed a member of a run, if the run is known."""
+        if (run := await self.get(run_id)) is not None:
+            members = tuple(replace(each, landed_sha=sha) if each.number == number else each for each in run.members)
+            await self.save(replace(run, members=members))
+
     async def end(self, run: Run) -> None:
-        """Delete a run that its last member has left; nothing for a run that was never stored."""
+        """Delete a run that its last entry has left; nothing for a run that was never stored."""
         if run.id is not None:
             await self._connection.execute(_END, {"its_id": run.id})
 
+    async def remove(self, run: Run) -> None:
+        """Delete a run of several members; nothing if it is gone."""
+        await self._connection.execute(_REMOVE, {"its_id": run.id})
+
+    async def get(self, run_id: int) -> Run | None:
+        """Return the run of several members with this id, whatever its state."""
+        return next(iter(await self._read(_GET, its_id=run_id)), None)
+
+    async def of_queue(self, queue_id: int) -> tuple[Run, ...]:
+        """Return the runs of several members of a queue that have not ended, oldest first."""
+        return await self.of_queues([queue_id])
+
+    async def of_queues(self, queue_ids: Collection[int]) -> tuple[Run, ...]:
+        """Return those of these queues."""
+        return await self._read(_OF_QUEUES, its_queues=list(queue_ids))
+
+    async def of_commit(self, repository_id: int, sha: str) -> tuple[Run, ...]:
+        """Return the runs of this repository that test this commit on a branch of IMQ's own."""
+        return await self._read(_OF_COMMIT, its_repository=repository_id, its_commit=sha)
+
+    async def of_repository(self, repository_id: int) -> tuple[Run, ...]:
+        """Return every run of several members of a repository, those that have ended too."""
+        return await self._read(_IN_REPOSITORY, its_repository=repository_id)
+
+    async def _read(self, statement: Any, **its_own: object) -> tuple[Run, ...]:
+        rows = await self._connection.execute(statement, its_own)
+        return tuple(replace(run_of(row), base_branch=row.base_branch) for row in rows)
+
 
 def run_of(row: Row[Any]) -> Run:
-    """Read the run from a member's row with `RUN_FIELDS`."""
+    """Read the run from a row with `run_id` and `RUN_FIELDS`."""
     if row.run_id is None:
         return NOT_BEGUN
     values = {name: row._mapping[label] for name, label in _COLUMNS.items()}
-    values["timings"] = _TIMINGS.validate_python(values["timings"])
+    values |= {name: how.validate_python(values[name]) for name, how in _READ.items()}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Run(row.run_id, **{**values, **lists})
 
 
 def _values(run: Run) -> dict[str, Any]:
     values = {name: getattr(run, name) for name in _STORED}
-    values["timings"] = _TIMINGS.dump_python(run.timings, mode="json", exclude_none=True)
+    values |= {name: how.dump_python(values[name], mode="json", exclude_none=True) for name, how in _READ.items()}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+_REPOSITORIES: BindParameter[int] = bindparam("repositories", expanding=True)
+_WAIT_FOR_CHECKS = (Reason.CHECKS_FAILED, Reason.CHECK_ABSENT)
+_UNDER_WAY = union_all(
+    select(entries.c.repository_id, entries.c.head, runs.c.candidate)
+    .join(runs, runs.c.id == entries.c.run_id)
+    .where(
+        entries.c.repository_id.in_(_REPOSITORIES),
+        entries.c.status.in_([EntryStatus.UPDATING, EntryStatus.CHECKING]),
+        runs.c.candidate_run.is_(None),
+    ),
+    select(queues.c.repository_id, runs.c.base_tip, runs.c.candidate)
+    .join(queues, queues.c.id == runs.c.queue_id)
+    .where(queues.c.repository_id.in_(_REPOSITORIES), runs.c.candidate.is_not(None)),
+    select(entries.c.repository_id, entries.c.head, entries.c.head).where(
+        entries.c.repository_id.in_(_REPOSITORIES),
+        or_(*(cast(entries.c.unmet, String).contains(each.value, autoescape=True) for each in _WAIT_FOR_CHECKS)),
+    ),
+)
+
+
+class CandidateCommits:
+    """The commits under test, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, str, str | None], ...]:
+        """Return the tests under way in these repositories: repository, head (or base) and candidate.
+
+        The head of an entry that waits for its own failed checks is a candidate, too.
+        """
+        rows = await self._connection.execute(_UNDER_WAY, {"repositories": list(repository_ids)})
+        return tuple((row.repository_id, row.head, row.candidate) for row in rows)

@@ -6,6 +6,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     Index,
@@ -14,13 +15,14 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    or_,
     text,
 )
 
 from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
-from queue_engine.domain.departure import WaitKind
 from queue_engine.domain.model import PAUSES
+from queue_engine.domain.reasons import WaitKind
 
 repositories = Table(
     "repositories",
@@ -72,6 +74,9 @@ queues = Table(
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
 )
 
+PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
+"""Whether a queue has any pause."""
+
 runs = Table(
     "runs",
     metadata,
@@ -79,7 +84,7 @@ runs = Table(
     Column("version", Integer, nullable=False),
     Column("started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("base_tip", String(64)),
-    Column("candidate", String(64)),
+    Column("candidate", String(64), index=True),
     Column("tested_tree", String(64)),
     Column("new_head", String(64)),
     Column("new_head_is_ours", Boolean, nullable=False),
@@ -87,6 +92,7 @@ runs = Table(
     Column("completed_checks", JSON, nullable=False),
     Column("started_checks", JSON, nullable=False),
     Column("timings", JSON, nullable=False, server_default=text("'[]'")),
+    Column("checks_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("checks_started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("former_checks", JSON(none_as_null=True)),
     Column("check_limits", JSON(none_as_null=True)),
@@ -102,34 +108,22 @@ runs = Table(
     Column("github_failures", Integer, nullable=False),
     Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("candidate_run", Integer),
-    sqlite_autoincrement=True,
-)
-"""One attempt each to land the entries that name the run; deleted when the last member leaves.
-
-`candidate_run` is the id of the `candidate_runs` of which the entry is a member: a test of several entries."""
-
-candidate_runs = Table(
-    "candidate_runs",
-    metadata,
-    Column("id", Counter, primary_key=True, autoincrement=True),
-    Column("version", Integer, nullable=False),
-    Column("queue_id", ForeignKey(queues.c.id), nullable=False, index=True),
-    Column("run_id", ForeignKey(runs.c.id), nullable=False, unique=True),
-    Column("state", String(16), nullable=False),
-    Column("trigger", String(16), nullable=False),
-    Column("base_tip", String(64), nullable=False),
-    Column("candidate", String(64), index=True),
-    Column("members", JSON, nullable=False),
-    Column("tested", JSON, nullable=False),
-    Column("pull_request", Integer),
-    Column("started_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("queue_id", ForeignKey(queues.c.id), index=True),
+    Column("state", String(16)),
+    Column("trigger", String(16)),
+    Column("members", JSON, nullable=False, server_default=text("'[]'")),
+    Column("tested", JSON, nullable=False, server_default=text("'[]'")),
     Column("published_at", DatabaseInstant, info=instant(InstantKind.PAST)),
-    Column("checks_since", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("pull_request", Integer),
     CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
+    CheckConstraint("(queue_id IS NULL) = (state IS NULL)", name="branch"),
     # Never reuse an id: it names branches on GitHub.
     sqlite_autoincrement=True,
 )
-"""Tests of several entries on branches of IMQ's own; deleted when their branches are gone. `runs` has the progress."""
+"""One attempt each to land entries. The row of an entry names the run of that entry, deleted when the entry leaves.
+
+A run with `queue_id` tests several members on a branch of IMQ's own, and is deleted when its branches are gone. Then
+`candidate_run` of each member's own run has its id."""
 
 trains = Table(
     "trains",

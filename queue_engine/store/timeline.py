@@ -28,9 +28,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.domain.departure import Departure
-from queue_engine.domain.model import Queue
+from queue_engine.domain.model import WHOLE_QUEUE, Queue, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.store.departures import departure_in
 from queue_engine.store.tables import departures, entries, queues, timeline
 

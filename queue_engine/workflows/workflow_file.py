@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from queue_engine.config.document import parse
-from queue_engine.config.problems import ConfigError
+from queue_engine.config.document import ConfigError, parse
 
 _PATH = re.compile(r"\.github/workflows/[^/]+\.ya?ml")
 _ACTION = re.compile(r"(?:.+/)?action\.ya?ml")

@@ -1,6 +1,6 @@
 """Requests whose work failed for good."""
 
-from bot.web.live.request_ids import RequestIds
+from bot.web.live.request_watch import RequestIds
 from queue_engine.store.requests import RequestStatusKind
 from tests.acceptance.world import LABEL, World
 

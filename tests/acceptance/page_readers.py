@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from bot.api.access import Access
 from bot.process.pages import PAGES
 from bot.web.login.cookies import Cookies, Flash, Signer
-from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.login.sessions import ANONYMOUS, Viewer
 from bot.web.pages.requests import RequestPages
 from bot.web.pages.site import Site, add_pages
 from queue_engine.domain.facts import Permission

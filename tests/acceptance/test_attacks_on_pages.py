@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bot.web.live.streams import CHECK_INTERVAL
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.store.sessions import MOST
 from tests.acceptance.browsing import HOME, SETTINGS, Browser, allow_login
 from tests.acceptance.failed_requests import dead_label

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from bot.api.bulk import BULK_JOB, KEPT
 from bot.api.permissions import MOST_WAITING
-from queue_engine.core.jobs.job_table import JobStatus, jobs
+from queue_engine.core.jobs.job import JobStatus, jobs
 from queue_engine.core.observability.progress import ProgressEvent
 from queue_engine.domain.facts import Permission
 from tests.acceptance.callers import Answer, Caller, caller

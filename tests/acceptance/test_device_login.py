@@ -10,8 +10,7 @@ import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from bot.api.device_logins import DeviceLogin, LoginIds
-from bot.api.login import MOST_LOGINS, VALID_FOR
+from bot.api.login import MOST_LOGINS, VALID_FOR, DeviceLogin, LoginIds
 from bot.gateway.device_flow import DeviceFlow
 from github_emulator import Fault, KeyPair
 from queue_engine.domain.facts import Actor, Permission

@@ -13,7 +13,7 @@ import pytest
 
 from bot.api.events import MAX_REQUESTS
 from bot.web.live.streams import CHECK_INTERVAL, StreamLimits
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.store.requests import RequestKind, RequestRecord
 from tests.acceptance.browsing import SETTINGS
 from tests.acceptance.callers import Caller, caller

@@ -17,7 +17,7 @@ from bot import __version__
 from bot.process import traces
 from bot.process.traces import Export
 from queue_engine.core.observability import trace
-from queue_engine.core.observability.trace_record import is_recorded, recording
+from queue_engine.core.observability.trace import is_recorded, recording
 from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.test_traces import MERGE, delivery_of_the_label
 from tests.acceptance.world import LABEL, REPOSITORY, World

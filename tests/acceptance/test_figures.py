@@ -5,7 +5,7 @@ from pathlib import Path
 
 import aiohttp
 
-from bot.metrics.exposition import CONTENT_TYPE
+from bot.metrics.gauges import CONTENT_TYPE
 from tests.acceptance.world import LABEL, World, a_world
 from tests.support.claims import claim_one
 from tests.unit.bot.metrics.test_meter import values

@@ -105,7 +105,7 @@ async def test_queue_whose_passes_fail_before_they_choose_an_entry_is_paused(
     async def fails(*_: Any) -> None:
         raise KeyError("state")
 
-    monkeypatch.setattr(queue_pass, "find_front", fails)
+    monkeypatch.setattr(queue_pass, "find_members", fails)
     pull.label(LABEL, by="mona")
     await world.pass_time(9 * MINUTE)
     assert await world.paused() is None

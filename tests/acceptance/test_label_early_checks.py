@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.cli.author.state_text import details
+from bot.cli.author.terminal import details
 from github_emulator import CISettings
 from tests.acceptance.callers import Caller, path_of
 from tests.acceptance.choosing import configure

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 from yarl import URL
 
-from bot.api.device_logins import BEGUN_PER_ADDRESS, SENT_PER_ADDRESS
+from bot.api.login import BEGUN_PER_ADDRESS, SENT_PER_ADDRESS
 from bot.gateway.device_flow import DeviceFlow, Wait
 from bot.web.login.attempts import OF_CLIENT_A_MINUTE, OF_STRANGERS_AN_HOUR
 from queue_engine.domain.facts import Actor

@@ -9,10 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from queue_engine.control import pauses
-from queue_engine.domain.model import EntryStatus, Pause
+from queue_engine.domain.model import EntryStatus, Pause, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CheckTiming
-from queue_engine.domain.timeline_event import TimelineEvent
 from tests.acceptance.page_readers import Page, reader
 from tests.acceptance.world import LABEL, World
 

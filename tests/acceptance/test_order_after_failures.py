@@ -5,7 +5,7 @@ from datetime import timedelta
 from sqlalchemy import func, select, update
 
 from github_emulator import Fault
-from queue_engine.core.jobs.job_table import jobs
+from queue_engine.core.jobs.job import jobs
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from github_emulator import Fault
 from queue_engine.core.jobs.idempotency import KEPT
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import CommandReply
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.store.outbox import outbox
 from tests.acceptance.world import World

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.backup import copy
+from bot.cli.queue_files import copy
 from tests.acceptance.test_lost_databases import front, label_in_order, remove_database
 from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import LABEL, World

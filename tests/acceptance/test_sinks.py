@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from notifications.sinks.sender import DISABLED
-from queue_engine.core.jobs.job import Job
-from queue_engine.core.jobs.outcomes import Dead
+from queue_engine.core.jobs.job import Dead, Job
 from queue_engine.handlers.branches import record_push
 from tests.acceptance.commenting import ready, say
 from tests.acceptance.shadow_mode import FILE, SHADOW

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from queue_engine.core.concurrency.request_context import current_work
-from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.errors import Unavailable
+from queue_engine.domain.run import RunState
 from tests.acceptance.test_own_check import require
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -186,8 +186,8 @@ async def test_run_that_ended_without_its_plan_takes_no_slot(tmp_path: Path) -> 
         await world.pass_time(timedelta(minutes=1))
         [entry, _] = await world.entries()
         async with world.bot.engine.store.transaction() as tx:
-            [run] = await tx.candidate_runs.of_queue(entry.queue_id)
-            await tx.candidate_runs.save(replace(run, state=CandidateState.ENDED))
+            [run] = await tx.runs.of_queue(entry.queue_id)
+            await tx.runs.save(replace(run, state=RunState.ENDED))
             await tx.queues.wake(entry.queue_id, world.clock.now())
         await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(minutes=30))
 

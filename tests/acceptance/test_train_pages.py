@@ -4,9 +4,9 @@ from typing import Any
 
 import aiohttp
 
-from bot.cli.author.state_text import details
+from bot.cli.author.terminal import details
 from github_emulator import PullRequestHandle
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.store.trains import TrainMemory
 from tests.acceptance.callers import caller, path_of
 from tests.acceptance.page_readers import reader
@@ -24,8 +24,8 @@ async def bisected(world: World) -> list[PullRequestHandle]:
     async with world.bot.engine.store.transaction() as tx:
         (queue,) = await tx.queues.all()
         entries = await tx.entries.of_queue(queue.id)
-        members = tuple(CandidateMember(each.number, each.id, each.head) for each in entries[:2])
-        run = CandidateRun(
+        members = tuple(RunMember(each.number, each.id, each.head) for each in entries[:2])
+        run = Run(
             id=None,
             queue_id=queue.id,
             base_branch="main",
@@ -33,10 +33,10 @@ async def bisected(world: World) -> list[PullRequestHandle]:
             members=members,
             tested=frozenset(each.number for each in members),
             trigger=CandidateTrigger.PUSH,
-            state=CandidateState.TESTING,
+            state=RunState.TESTING,
             started_at=world.clock.now(),
         )
-        await tx.candidate_runs.add(run)
+        await tx.runs.add(run)
         await tx.trains.save(TrainMemory(queue.id, 0, memory([each.number for each in entries])))
         await tx.queues.note_trains(queue.id, True)
     return pulls

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from queue_engine.control import pauses
-from queue_engine.domain.candidate_run import CandidateState
+from queue_engine.domain.run import RunState
 from tests.acceptance.test_freezes import control
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import World
@@ -95,9 +95,9 @@ async def test_freeze_holds_a_run_that_passes_until_it_ends(world: World) -> Non
     await world.pass_time(timedelta(minutes=20))
     assert not any(pull.merged for pull in pulls)
     async with world.bot.engine.store.reading() as tx:
-        [run] = await tx.candidate_runs.of_repository(world.repository.record.id)
+        [run] = await tx.runs.of_repository(world.repository.record.id)
     # Pages show that the run has passed, and comments still name the freeze.
-    assert run.state is CandidateState.PASSED
+    assert run.state is RunState.PASSED
     assert "release" in world.comment(pulls[0])
     await world.until(lambda: all(pull.merged for pull in pulls))
     assert commits_tested(world) == before
@@ -211,7 +211,7 @@ async def test_auto_learns_from_a_run_that_its_ci_may_run_another_beside_it(tmp_
         queue_all([third])
         await world.pass_time(timedelta(minutes=1))
         async with world.bot.engine.store.reading() as tx:
-            runs = await tx.candidate_runs.of_repository(world.repository.record.id)
+            runs = await tx.runs.of_repository(world.repository.record.id)
         assert [run.numbers for run in runs] == [(second.number,), (second.number, third.number)]
 
 

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from bot.api.waits import MOST_OF_CALLER, POLL_EVERY
-from bot.http.shared_slots import SharedSlots
+from bot.http.connections import SharedSlots
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.pull_request_calls import HOME, read_entry
 from tests.acceptance.world import World

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.domain.notice import MARKER
-from queue_engine.domain.own_check import OWN_CHECK
 from tests.acceptance.test_lost_databases import front
 from tests.acceptance.world import LABEL, World
 

@@ -9,7 +9,7 @@ import pytest
 
 from bot.gateway.http import pacing
 from bot.gateway.http.pacing import Rates
-from queue_engine.domain.own_check import OWN_CHECK
+from queue_engine.domain.facts import OWN_CHECK
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 CREATE = "POST /repos/{owner}/{repo}/check-runs"

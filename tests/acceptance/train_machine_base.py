@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from github_emulator import ApiError
-from queue_engine.domain.candidate_run import CandidateState
-from queue_engine.rules.invariants import check_queue
+from queue_engine.domain.run import RunState
+from queue_engine.rules.transitions import check_queue
 from tests.acceptance.train_stage import CHECK, TrainWorld, a_train_world
 from tests.acceptance.train_witness import TrainWitness
 from tests.acceptance.world import CI_TIME, LABEL
@@ -200,8 +200,8 @@ class TrainMachineBase(RuleBasedStateMachine):
         async with self.world.bot.engine.store.reading() as tx:
             for queue in await tx.queues.all():
                 check_queue(await tx.entries.of_queue(queue.id))
-                runs = await tx.candidate_runs.of_queue(queue.id)
-                active = [run for run in runs if run.state in (CandidateState.BUILDING, CandidateState.TESTING)]
+                runs = await tx.runs.of_queue(queue.id)
+                active = [run for run in runs if run.state in (RunState.BUILDING, RunState.TESTING)]
                 assert len(active) <= self.most_runs, f"{len(active)} runs\n{self.witness.report}"
 
     def teardown(self) -> None:

@@ -1,6 +1,6 @@
 """The scripts that poll pending requests, in a real browser whose clock the test moves.
 
-The intervals are those of `queue_engine/core/timing/monitor_entry.py` for the same random numbers.
+The intervals are those of `queue_engine/core/timing/backoff.py` for the same random numbers.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -15,8 +15,7 @@ import pytest
 from playwright.async_api import Page, Route
 
 from bot.web.pages.render import monitor_numbers
-from queue_engine.core.timing.backoff import MONITOR
-from queue_engine.core.timing.monitor_entry import MonitorEntry
+from queue_engine.core.timing.backoff import MONITOR, MonitorEntry
 from tests.acceptance.world import LABEL, World
 from tests.browser.test_pages import url
 from tests.support.browsing import Visit, log_in, visiting

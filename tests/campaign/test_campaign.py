@@ -18,8 +18,8 @@ import pytest
 from sqlalchemy import select, text, update
 
 from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job import jobs
 from queue_engine.core.jobs.job_store import Jobs
-from queue_engine.core.jobs.job_table import jobs
 from queue_engine.core.timing.clock import SystemClock
 from tests.acceptance.template import Forked, Template
 from tests.support.real_time import LIMIT

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.concurrency.lease import kept
+from queue_engine.core.concurrency.tasks import kept
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
 from queue_engine.core.timing.clock import SystemClock

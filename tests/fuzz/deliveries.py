@@ -15,8 +15,7 @@ from aiohttp import web
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
+from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.webhooks import WebhookEvent

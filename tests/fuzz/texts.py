@@ -6,12 +6,11 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from queue_engine.commands.comments import commands_in
-from queue_engine.commands.parse import LONGEST, read
+from queue_engine.commands.parse import LONGEST, commands_in, read
 from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS
 from queue_engine.config import parse
+from queue_engine.config.document import ConfigError
 from queue_engine.config.file import Config
-from queue_engine.config.problems import ConfigError
 from tests.fuzz.edits import edited
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"

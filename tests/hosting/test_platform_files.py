@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.api.answers import LONGEST_WAIT
+from bot.api.views import LONGEST_WAIT
 from bot.cli.main import main
 from bot.process import lifecycle
 from bot.settings.environment import CREDENTIALS, SettingsProblem, load_host_settings, load_settings

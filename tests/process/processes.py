@@ -18,7 +18,7 @@ from sqlalchemy import or_, update
 from github_emulator import CISettings, DropConnection, EmulatorServer, GitHub, RecordedCall, SystemClock
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.idempotency import idempotency_keys
-from queue_engine.core.jobs.job_table import jobs
+from queue_engine.core.jobs.job import jobs
 from queue_engine.core.timing.clock import SystemClock as BotClock
 from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.store.tables import outbox, queues

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.store import Store
 from tests.acceptance.template import Template
 from tests.acceptance.world import LABEL

@@ -78,11 +78,13 @@ _OF_RUN = frozenset(Run.__dataclass_fields__) - {"id", "version"}
 
 
 def changed(entry: Entry, **changes: Any) -> Entry:
-    """The entry with these fields, of its own and of its run; a head that is checked is the candidate."""
+    """The entry with these fields, of its own and of its run; a head is the candidate once its checks begin."""
     of_run = {name: changes.pop(name) for name in _OF_RUN & set(changes)}
     entry = replace(entry, **changes)
     if entry.status in {EntryStatus.CHECKING, EntryStatus.READY}:
         of_run.setdefault("candidate", entry.head)
+        if entry.run.checks_since is None or "status_since" in changes:
+            of_run.setdefault("checks_since", entry.status_since)
     return replace(entry, run=replace(entry.run, **of_run))
 
 

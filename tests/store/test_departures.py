@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.store import Store, Transaction
 from queue_engine.store.departures import day_of
 from queue_engine.store.tables import departure_days, departures

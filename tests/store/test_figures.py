@@ -4,9 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from queue_engine.core.jobs.dead_letters import DeadLetters
-from queue_engine.domain.model import EntryStatus, Pause
+from queue_engine.domain.model import EntryStatus, Pause, UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store, Transaction
 from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand

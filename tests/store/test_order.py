@@ -15,7 +15,7 @@ from sqlalchemy import delete, text
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Queue
-from queue_engine.rules.invariants import check_queue
+from queue_engine.rules.transitions import check_queue
 from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.tables import entries
 from tests.store.examples import NOW, queue, stand

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.model import EntryStatus, Queue, QueueFront, Repository
+from queue_engine.domain.model import EntryStatus, Queue, QueueFront, Repository, UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.store import Store, Transaction
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, claim, queue, stand
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import cast
 
 from queue_engine.config.model import Policy
-from queue_engine.control.requests import discard_request, retry_request
+from queue_engine.control.pauses import discard_request, retry_request
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.port import GitHub

@@ -11,9 +11,9 @@ from statistics import mean
 import pytest
 from sqlalchemy.dialects import sqlite
 
-from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
+from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.statistics import RerunCount, date_of, load_statistics, period
 from queue_engine.store import Store, departures
 from queue_engine.store.departures import DepartureQuery, day_of

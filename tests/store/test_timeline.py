@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from queue_engine.domain.model import WHOLE_QUEUE, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.store import Store
 from queue_engine.store.tables import timeline
 from tests.store.examples import NOW, OTHER, REPOSITORY, SOON

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from bot.gateway.teams import Team
+from bot.gateway.people import Team
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository

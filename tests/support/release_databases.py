@@ -17,9 +17,8 @@ from sqlalchemy import Connection, DateTime, MetaData, null, text
 from bot import __version__
 from docs.generate import ROOT
 from queue_engine.core.database.database import Database
-from queue_engine.domain.model import EntryStatus, Pause
+from queue_engine.domain.model import EntryStatus, Pause, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.migrations import HEAD, migrate
 from queue_engine.store import Store, Transaction
 from tests.store.examples import NOW, REPOSITORY, changed, queue, stand

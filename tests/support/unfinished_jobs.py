@@ -2,8 +2,8 @@
 
 from sqlalchemy import func, select
 
+from queue_engine.core.jobs.job import UNFINISHED, jobs
 from queue_engine.core.jobs.job_store import Jobs
-from queue_engine.core.jobs.job_table import UNFINISHED, jobs
 
 
 async def unfinished_jobs(store: Jobs) -> int:

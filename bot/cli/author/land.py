@@ -1,26 +1,203 @@
 """`imq land`: queue a pull request, and wait until it landed."""
 
+import math
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
+from yarl import URL
 
-from bot.cli.author.bulk_landing import land_all
+from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed
 from bot.cli.author.clone import Clone, CloneError
-from bot.cli.author.pull_requests import FoundPullRequest, find_pull_request
 from bot.cli.author.session import (
+    API,
+    BUSY,
     AuthorCommand,
+    FoundPullRequest,
     Session,
     clone_or_stop,
+    code_of,
+    find_pull_request,
     json_option,
     open_session,
     repository_of_clone,
     repository_option,
+    repository_path,
     server_option,
 )
-from bot.cli.author.terminal import ExitCode, say, say_json, stop
-from bot.cli.author.wait import LandingWait
+from bot.cli.author.terminal import ExitCode, details, say, say_json, say_line, state_line, state_word, stop
+
+GIVE_UP_SECONDS = 900.0
+"""For so long IMQ may be unreachable; a release or a restart takes minutes."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 1.0, 30.0, 1.6
+_LEAST_SECONDS = 1.0
+"""A call that is answered sooner without a change did not wait: IMQ is asked more and more rarely then."""
+
+OUTCOMES = {
+    "landed": ExitCode.DONE,
+    "failed": ExitCode.FAILED,
+    "cancelled": ExitCode.DEQUEUED,
+    "refused": ExitCode.REFUSED,
+}
+
+
+@dataclass
+class LandingWait:
+    """Prints each change of a pull request's state once. `now` and `sleep` are the clock."""
+
+    session: Session
+    path: str
+    name: str
+    timeout: float | None
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    printed: str = ""
+
+    def run(self) -> ExitCode:
+        """Wait, print the outcome, and return its exit code."""
+        started = last_answered = self.now()
+        pause, path = _FIRST_PAUSE, f"{self.path}/queue"
+        while True:
+            asked = self.now()
+            left = None if self.timeout is None else started + self.timeout - asked
+            answer = self._ask(path if left is None else _waiting_at_most(path, left))
+            if isinstance(answer, str):
+                if self.now() - last_answered > GIVE_UP_SECONDS:
+                    stop(ExitCode.UNREACHABLE, f"{answer} {self.name} stays queued.")
+            else:
+                last_answered = self.now()
+                if self._print(answer.body):
+                    pause = _FIRST_PAUSE
+                if answer.body["state"] == "not_queued":
+                    return self._ended(answer.body)
+                path = _next_path(answer.body) or path
+            if self.timeout is not None and self.now() - started >= self.timeout:
+                stop(ExitCode.TIMED_OUT, f"{self.name} did not land in time. It stays queued.")
+            if isinstance(answer, str) or self.now() - asked < _LEAST_SECONDS:
+                self.sleep(pause)
+                pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+
+    def _ask(self, path: str) -> ApiAnswer | str:
+        """Return an answer, or why there is none yet. Stops the command for a refusal that stays one."""
+        try:
+            answer = self.session.client.call("GET", path, seconds=WAIT_SECONDS)
+        except ConnectionFailed as problem:
+            return str(problem)
+        if answer.status >= 500 or answer.status == BUSY:
+            return f"{answer.sentence}."
+        if answer.status >= 400:
+            if self.session.as_json:
+                say_json(answer.body)
+            stop(code_of(answer.status), f"{answer.sentence}. {self.name} may still be queued.")
+        return answer
+
+    def _print(self, body: Any) -> bool:
+        """Print the state if it changed; return whether it did."""
+        line = state_line(body)
+        if line == self.printed:
+            return False
+        self.printed = line
+        if self.session.as_json:
+            # Only the last answer is for programs.
+            say(f"{self.name} {line}", err=True)
+        else:
+            say_line(f"{self.name} {line}", state_word(body))
+        return True
+
+    def _ended(self, body: Any) -> ExitCode:
+        if self.session.as_json:
+            say_json(body)
+        else:
+            for line in details(body):
+                say(line)
+        return OUTCOMES.get(str(body.get("outcome")), ExitCode.DEQUEUED)
+
+
+def _waiting_at_most(path: str, seconds: float) -> str:
+    """Return the path with a shorter wait, if it waits for longer than this."""
+    url = URL(path)
+    if "wait" not in url.query:
+        return path
+    return str(url.update_query(wait=str(min(int(url.query["wait"]), max(1, math.ceil(seconds))))))
+
+
+def _next_path(body: Any) -> str | None:
+    """Return the path by which IMQ lets the caller wait for the next change."""
+    call = (body.get("next") or {}).get("call") or {}
+    path = str(call.get("path", ""))
+    return path if call.get("method") == "GET" and path.startswith(f"{API}/") else None
+
+
+_PAUSE_SECONDS = 5.0
+"""Between two calls while IMQ does not answer."""
+
+
+def land_all(
+    session: Session,
+    repository: str,
+    numbers: Sequence[int],
+    priority: int | str | None,
+    wait: bool,
+    timeout: float | None,
+) -> ExitCode:
+    """Queue these pull requests in this order and print each result; returns the first exit code that is not 0."""
+    more = {} if priority is None else {"priority": priority}
+    pulls = [{"number": number, **more} for number in numbers]
+    answer = session.call("POST", f"{repository_path(repository)}/queue", {"pulls": pulls})
+    session.refuse(answer)
+    process = _until_done(session, answer.body)
+    if session.as_json and not wait:
+        say_json(process)
+    codes = [_print_result(session, repository, each) for each in process["results"]]
+    if wait:
+        ends = None if timeout is None else time.monotonic() + timeout
+        codes = [
+            _land(session, repository, each["number"], ends) if code is ExitCode.DONE else code
+            for each, code in zip(process["results"], codes, strict=True)
+        ]
+    return next((code for code in codes if code is not ExitCode.DONE), ExitCode.DONE)
+
+
+def _until_done(session: Session, process: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the process once it has all results. Stops the command if IMQ does not answer for too long."""
+    path = f"{API}/processes/{process['process_id']}?wait=60"
+    last_answered = time.monotonic()
+    while process["state"] != "done":
+        try:
+            answer = session.client.call("GET", f"{path}&since={process['version']}", seconds=WAIT_SECONDS)
+        except ConnectionFailed as problem:
+            if time.monotonic() - last_answered > GIVE_UP_SECONDS:
+                stop(ExitCode.UNREACHABLE, f"{problem} IMQ queues the pull requests once it runs again.")
+            time.sleep(_PAUSE_SECONDS)
+            continue
+        last_answered = time.monotonic()
+        if answer.status == 200:
+            process = answer.body
+        elif answer.status >= 500 or answer.status == 429:
+            time.sleep(_PAUSE_SECONDS)
+        elif answer.status >= 400:
+            session.refuse(answer)
+    return process
+
+
+def _print_result(session: Session, repository: str, result: Mapping[str, Any]) -> ExitCode:
+    """Print one result, and return its exit code: 0 for one that is queued."""
+    queued = result["status"] < 400
+    line = state_line({"queue": None, "entry": None, **result}) if queued else f"not queued: {result['error']}"
+    say(f"{repository}#{result['number']} {line}", err=session.as_json)
+    return ExitCode.DONE if queued else code_of(result["status"])
+
+
+def _land(session: Session, repository: str, number: int, ends: float | None) -> ExitCode:
+    """Wait for one of them; the time limit is that of all."""
+    left = None if ends is None else max(0.0, ends - time.monotonic())
+    path = f"{repository_path(repository)}/pulls/{number}"
+    return LandingWait(session, path, f"{repository}#{number}", left).run()
+
 
 ANY = "any"
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

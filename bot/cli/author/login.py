@@ -8,8 +8,18 @@ from urllib.parse import urlsplit
 import click
 
 from bot.cli.author.api_client import ApiClient, ConnectionFailed
-from bot.cli.author.logins import LoginsError, StoredLogin
-from bot.cli.author.session import API, BUSY, TOKEN, AuthorCommand, Session, chosen_url, find_login, stored_logins
+from bot.cli.author.session import (
+    API,
+    BUSY,
+    TOKEN,
+    AuthorCommand,
+    LoginsError,
+    Session,
+    StoredLogin,
+    chosen_url,
+    find_login,
+    stored_logins,
+)
 from bot.cli.author.terminal import ExitCode, say, stop
 
 LOGIN = f"{API}/login"

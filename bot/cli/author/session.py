@@ -1,19 +1,113 @@
 """Choose the server, the token and the repository of a command, and explain refusals."""
 
+import json
 import os
+import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import click
 
 from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed, server_url
-from bot.cli.author.clone import Clone, CloneError
-from bot.cli.author.logins import Logins, LoginsError, StoredLogin, logins_file
+from bot.cli.author.clone import Branch, Clone, CloneError
 from bot.cli.author.terminal import ExitCode, say_json, stop
 from bot.cli.console import RepositoryName
+
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
+
+class LoginsError(Exception):
+    """The file of logins cannot be read or written. The message has the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLogin:
+    """A login at one server. `github` is the host of the GitHub that it serves."""
+
+    url: str
+    token: str
+    login: str
+    github: str
+    expires_at: str
+
+    def __repr__(self) -> str:
+        """Leave the token out, which no message may have."""
+        return f"StoredLogin({self.url!r}, login={self.login!r})"
+
+
+class Logins:
+    """The logins of this account on this machine."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def find(self, url: str | None) -> StoredLogin | None:
+        """Return the login at a server; without one, the newest login."""
+        logins, newest = self._read()
+        return logins.get(url or newest)
+
+    def add(self, login: StoredLogin) -> None:
+        """Store a login, which becomes the newest. Raises LoginsError."""
+        logins, _ = self._read()
+        self._write({**logins, login.url: login}, login.url)
+
+    def remove(self, url: str) -> None:
+        """Forget a login. Raises LoginsError."""
+        logins, newest = self._read()
+        rest = {each: login for each, login in logins.items() if each != url}
+        self._write(rest, newest if newest in rest else next(reversed(rest), ""))
+
+    def _read(self) -> tuple[dict[str, StoredLogin], str]:
+        with self._explained():
+            try:
+                content = json.loads(self._file.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                return {}, ""
+            if os.name == "posix" and self._file.stat().st_mode & 0o077:
+                self._file.chmod(FILE_MODE)
+            found = [StoredLogin(**each) for each in content["logins"]]
+            return {each.url: each for each in found}, str(content["newest"])
+
+    def _write(self, logins: Mapping[str, StoredLogin], newest: str) -> None:
+        """Replace the file at once, so that no reader sees half of it."""
+        content: dict[str, Any] = {"newest": newest, "logins": [asdict(each) for each in logins.values()]}
+        with self._explained():
+            self._file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            partial = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+            partial.unlink(missing_ok=True)
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w") as stream:
+                json.dump(content, stream, indent=2)
+            partial.replace(self._file)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            # A damaged file has tokens in it, so its content is not repeated.
+            why = error.strerror if isinstance(error, OSError) else "it is damaged"
+            raise LoginsError(f"{self._file}: {why}. Correct or delete it, and run `imq login`.") from None
+
+
+def logins_file(environ: Mapping[str, str], platform: str = sys.platform) -> Path:
+    """Return where logins are kept: XDG's folder, or the one of Windows or macOS."""
+    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+    if chosen := environ.get("XDG_CONFIG_HOME"):
+        folder = Path(chosen)
+    elif platform == "win32":
+        folder = Path(environ.get("APPDATA") or home / "AppData" / "Roaming")
+    elif platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        folder = home / ".config"
+    return folder / "imq" / "logins.json"
+
 
 URL, TOKEN = "IMQ_URL", "IMQ_TOKEN"
 NOT_ALLOWED = (401, 403, 404)
@@ -166,3 +260,70 @@ repository_option = click.option(
     "--repository", "-R", type=RepositoryName(), help="Default: the repository of the clone's remotes."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's answer.")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPullRequest:
+    """A pull request. The heads are those of the local branch and of GitHub; None if its branch is not checked out."""
+
+    repository: str
+    number: int
+    local_head: str | None = None
+    pushed_head: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Return its path in the API."""
+        return f"{repository_path(self.repository)}/pulls/{self.number}"
+
+    @property
+    def name(self) -> str:
+        """Return what people call it."""
+        return f"{self.repository}#{self.number}"
+
+
+def find_pull_request(session: Session, number: int | None, repository: str | None) -> FoundPullRequest:
+    """Return the pull request that a person means. Stops the command if there is none, or more than one."""
+    if number is not None and repository is not None:
+        return FoundPullRequest(repository, number)
+    clone = clone_or_stop()
+    chosen = repository or repository_of_clone(session, clone)
+    if number is not None:
+        return _numbered(session, clone, chosen, number)
+    try:
+        branch = clone.branch()
+    except CloneError as problem:
+        stop(ExitCode.USAGE, str(problem))
+    found = _open_ones(session, clone, chosen, branch)
+    if not found:
+        stop(
+            ExitCode.USAGE,
+            f"{chosen} has no open pull request of the branch {branch.name}. Push it and open one, or give a number.",
+        )
+    if len(found) > 1:
+        numbers = " or ".join(f"{each['number']} for {each['base_branch']}" for each in found)
+        stop(ExitCode.USAGE, f"The branch {branch.name} has several pull requests. Give a number: {numbers}.")
+    return FoundPullRequest(chosen, found[0]["number"], branch.head_sha, found[0]["head_sha"])
+
+
+def _numbered(session: Session, clone: Clone, repository: str, number: int) -> FoundPullRequest:
+    """Compare local commits with GitHub's if the branch of this pull request is checked out."""
+    try:
+        branch = clone.branch()
+    except CloneError:
+        return FoundPullRequest(repository, number)
+    same = [each for each in _open_ones(session, clone, repository, branch) if each["number"] == number]
+    if not same:
+        return FoundPullRequest(repository, number)
+    return FoundPullRequest(repository, number, branch.head_sha, same[0]["head_sha"])
+
+
+def _open_ones(session: Session, clone: Clone, repository: str, branch: Branch) -> list[dict[str, Any]]:
+    """Ask IMQ for the open pull requests of a branch."""
+    pushed_to = clone.remote(branch.remote or "origin")
+    owner = repository.partition("/")[0] if pushed_to is None else pushed_to.owner
+    query = urlencode({"head": f"{owner}:{branch.name}"})
+    answer = session.call("GET", f"{repository_path(repository)}/pulls?{query}")
+    session.refuse(answer)
+    found: list[dict[str, Any]] = answer.body["pulls"]
+    return found

@@ -1,4 +1,4 @@
-"""`imq status`: show queues: those of a clone's repository, or all that one may see."""
+"""`imq status` and `imq why`: show queues, and why a pull request waits."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,6 +9,7 @@ from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
     AuthorCommand,
     Session,
+    find_pull_request,
     json_option,
     open_session,
     repository_of_clone,
@@ -16,8 +17,7 @@ from bot.cli.author.session import (
     repository_path,
     server_option,
 )
-from bot.cli.author.state_text import queue_lines, table
-from bot.cli.author.terminal import say, say_json, say_line
+from bot.cli.author.terminal import details, queue_lines, say, say_json, say_line, state_line, state_word, table
 
 
 @click.command(cls=AuthorCommand)
@@ -87,3 +87,22 @@ def _show_all(session: Session) -> None:
         say_line(line.strip(), "")
     if not rows:
         say("No queue that you may see has pull requests.")
+
+
+@click.command(cls=AuthorCommand)
+@click.argument("number", type=click.IntRange(min=1), required=False)
+@repository_option
+@server_option
+@json_option
+def why(number: int | None, repository: str | None, server: str | None, as_json: bool) -> None:
+    """Show why a pull request waits: NUMBER, or the one of the branch that is checked out."""
+    session = open_session(server, as_json=as_json)
+    found = find_pull_request(session, number, repository)
+    answer = session.call("GET", f"{found.path}/queue")
+    session.refuse(answer)
+    if as_json:
+        say_json(answer.body)
+        return
+    say_line(f"{found.name} {state_line(answer.body)}", state_word(answer.body))
+    for line in details(answer.body):
+        say(line)

@@ -8,7 +8,7 @@ share one mutable cached object.
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 
 import aiohttp
 from gidgethub import GitHubException, sansio
-from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, SecretStr, TypeAdapter, ValidationError
 from yarl import URL
 
 from bot import __version__
-from bot.gateway.http.errors import refusal
+from bot.gateway.http.errors import disorder_of, refusal
 from queue_engine.core.concurrency.request_context import NOTHING_WAITS, WaitCount
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import GitHubError, GitHubOutage, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, GitHubOutage, NotFound, Refused, Unavailable
 from queue_engine.domain.model import Repository
 
 API_VERSION = "2022-11-28"
@@ -271,3 +271,77 @@ def _mismatch_message(model: type[BaseModel], error: ValidationError) -> str:
     # Only places and kinds: the values may hold secrets.
     places = ", ".join(".".join(map(str, problem["loc"])) or "answer" for problem in error.errors()[:5])
     return f"the answer is not GitHub's: {model.__name__} lacks or mistakes {places}"
+
+
+_LIMITS = frozenset({"RATE_LIMIT", "RATE_LIMITED"})
+"""Both were seen (githubkit #271)."""
+_SCHEMA_ERRORS = frozenset({"undefinedField", "argumentNotAccepted", "undefinedType", "variableMismatch"})
+_LIMIT_WORDS = "rate limit"
+
+
+class Unsupported(Exception):
+    """This GitHub has no GraphQL API, or its schema lacks a requested field."""
+
+
+class ErrorAnswer(BaseModel):
+    """An error in an answer. `path` names the field that is null because of it."""
+
+    type: str = ""
+    message: str = ""
+    path: list[str | int] | None = None
+    extensions: dict[str, Any] | None = None
+
+
+class QueryAnswer(BaseModel):
+    """The body of an answer."""
+
+    data: dict[str, Any] | None = None
+    errors: list[ErrorAnswer] = Field(default_factory=list)
+
+
+def endpoint(api_url: str) -> str:
+    """Return the GraphQL URL of a REST API: Enterprise Server has them at `/api/v3` and `/api/graphql`."""
+    url = URL(api_url)
+    path = url.path.rstrip("/")
+    return str(url.with_path(path.removesuffix("/v3") + "/graphql"))
+
+
+def query(api_url: str, text: str, variables: Mapping[str, Any]) -> Call:
+    """Return the request of a query."""
+    return Call("POST", GRAPHQL, body={"query": text, "variables": variables}, link=endpoint(api_url))
+
+
+def limit_of(data: Any) -> str | None:
+    """Return GitHub's message if an answer of status 200 says that a limit is reached; None otherwise."""
+    errors = data.get("errors") if isinstance(data, dict) else None
+    for error in errors if isinstance(errors, list) else ():
+        message = str(error.get("message", "")) if isinstance(error, dict) else ""
+        if isinstance(error, dict) and (error.get("type") in _LIMITS or _LIMIT_WORDS in message.lower()):
+            return message or "API rate limit exceeded"
+    return None
+
+
+def check(answer: QueryAnswer, needed: Iterable[tuple[str, ...]]) -> None:
+    """Raise the error of a `needed` field, or of the whole query; other fields may be null.
+
+    Raises Unsupported where the schema lacks a requested field.
+    """
+    fields = set(needed)
+    for error in answer.errors:
+        if (error.extensions or {}).get("code") in _SCHEMA_ERRORS:
+            raise Unsupported(error.message)
+        if not error.path or answer.data is None or tuple(map(str, error.path)) in fields:
+            raise _to_error(error)
+    if answer.data is None:
+        raise Unavailable("the answer is not GitHub's: it holds no data")
+
+
+def _to_error(error: ErrorAnswer) -> GitHubError:
+    """Convert an error; unknown types are transient: timeouts come as "Something went wrong"."""
+    if (disorder := disorder_of(error.message)) is not None:
+        return Refused(error.message, status=403, disorder=disorder)
+    if error.type == "NOT_FOUND":
+        return NotFound(error.message, status=404)
+    if error.type in {"FORBIDDEN", "INSUFFICIENT_SCOPES"}:
+        return Forbidden(error.message, status=403)
+    return Unavailable(error.message or "GitHub's GraphQL API refuses without a message", status=200)

@@ -2,9 +2,12 @@
 
 Every request to GitHub passes here, so that here alone writes to repositories in shadow mode are refused: no other
 module has to know the mode. Calls of the App itself, such as requests for tokens, concern no repository. Reads pass.
+
+Each installation has its own, so that one with many repositories drops none of the others while these are in use.
 """
 
-from collections import Counter, defaultdict
+import zlib
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -15,21 +18,28 @@ from typing import Any
 
 import aiohttp
 import structlog
+from cachetools import LRUCache
 from pydantic import SecretStr
 
-from bot.gateway.http.client import Call, Client, Credential, M, Reply, parse_answer, parse_list
-from bot.gateway.http.grants import Grants, exceeds_grant, is_inaccessible, token_request
-from bot.gateway.http.graphql import limit_of
+from bot.gateway.http.client import Call, Client, Credential, M, Reply, limit_of, parse_answer, parse_list
 from bot.gateway.http.limits import Limits
-from bot.gateway.http.replies import CachedReplies, Replies
+from bot.gateway.http.pacing import SharedPace
 from bot.gateway.http.scopes import Purpose, Scope, Target, requested_permissions, scope_of
-from bot.gateway.http.shared_pace import SharedPace
-from bot.gateway.http.tokens import AppKey, Token, Tokens, TokenStore
+from bot.gateway.http.tokens import (
+    AppKey,
+    Grants,
+    Token,
+    Tokens,
+    TokenStore,
+    exceeds_grant,
+    is_inaccessible,
+    token_request,
+)
 from bot.gateway.schemas import InstallationAnswer, TokenAnswer
 from queue_engine.core.concurrency.request_context import current_work
 from queue_engine.core.concurrency.slots import Slots, SlotsBusy, SlotsStatus
 from queue_engine.core.observability import trace
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     Busy,
@@ -47,7 +57,80 @@ from queue_engine.domain.errors import (
     WriteRefused,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.known.cached import remembered
+from queue_engine.known.own_writes import remembered
+
+_MOST_BYTES = 4 * 1024 * 1024
+"""Of one installation; a pull request's answer has about 20 kB, and a tenth of that when compressed."""
+
+_MOST_BYTES_OF_ALL = 16 * 1024 * 1024
+"""Of all installations together, so that memory is flat however many there are."""
+
+_OF_EACH = 1_000
+"""What a reply takes beside its body, in bytes."""
+
+_READ_AGAIN = ("content-type", "etag")
+
+
+class Replies:
+    """The latest replies with an ETag, by key, within a bound of memory."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._kept: LRUCache[str, Reply] = LRUCache(most_bytes, getsizeof=lambda kept: len(kept.body) + _OF_EACH)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the kept replies take."""
+        return int(self._kept.currsize)
+
+    def get(self, key: str) -> Reply | None:
+        """Return the kept reply as it came."""
+        kept = self._kept.get(key)
+        return None if kept is None else replace(kept, body=zlib.decompress(kept.body))
+
+    def put(self, key: str, reply: Reply) -> None:
+        """Keep a reply, unless it has no ETag, or would take much of the room of all others."""
+        if "etag" in reply.headers:
+            headers = {name: reply.headers[name] for name in _READ_AGAIN if name in reply.headers}
+            kept = replace(reply, headers=headers, body=zlib.compress(reply.body, 1))
+            if len(kept.body) < self._kept.maxsize // 4:
+                self._kept[key] = kept
+
+    def drop(self, key: str) -> None:
+        """Forget a reply."""
+        self._kept.pop(key, None)
+
+    def drop_oldest(self) -> None:
+        """Forget the reply that was not used for the longest time."""
+        self._kept.popitem()
+
+
+class CachedReplies:
+    """The replies of all installations, within a bound of memory of their own."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES_OF_ALL) -> None:
+        self._most_bytes = most_bytes
+        self._replies: OrderedDict[int, Replies] = OrderedDict()
+        """By installation, the latest used last."""
+
+    def of(self, installation_id: int) -> Replies:
+        """Return the replies of an installation, which are then the latest used. Older ones make room first."""
+        replies = self._replies.setdefault(installation_id, Replies())
+        self._replies.move_to_end(installation_id)
+        self._trim()
+        return replies
+
+    def _trim(self) -> None:
+        """Forget replies until all are within the bound: those of installations not used for the longest time first."""
+        size = sum(replies.size for replies in self._replies.values())
+        while size > self._most_bytes:
+            installation_id, oldest = next(iter(self._replies.items()))
+            if not oldest.size:
+                del self._replies[installation_id]
+                continue
+            before = oldest.size
+            oldest.drop_oldest()
+            size += oldest.size - before
+
 
 MayWrite = Callable[[Repository], Awaitable[bool]]
 """Whether IMQ may write in a repository. Raises GitHubError if it cannot know: then IMQ sends nothing."""

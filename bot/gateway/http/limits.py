@@ -9,10 +9,9 @@ from datetime import datetime, timedelta
 from bot.gateway.http import pacing
 from bot.gateway.http.client import Call
 from bot.gateway.http.errors import requested_wait, reset_of
-from bot.gateway.http.pacing import Pacing
-from bot.gateway.http.shared_pace import SharedPace
+from bot.gateway.http.pacing import Pacing, SharedPace
 from queue_engine.core.concurrency.request_context import RequestPriority
-from queue_engine.core.observability.meter import Meter
+from queue_engine.core.observability.progress import Meter
 from queue_engine.core.timing.backoff import Backoff, wait
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import CommentLimitError, RateLimitError

@@ -5,23 +5,38 @@ lives for an hour (docs), beside others of its installation (sourcegraph-public-
 
 GitHub may refuse a token that it just issued, which is no failure: IMQ waits 1, 2, 4, 8 s by the token's age. After
 half a minute without an accepted token GitHub counts as failing.
+
+Each token is a request, and GitHub's replicas learn of a new one within seconds only; processes that are started again
+and again would use up the App's own points, and wait for each new token. That such requests count is the careful
+reading (codecov/shared #328 met 403, Pix4D/cogito #162 denies it).
+
+A token is encrypted with a key derived from the App's private key: the database alone is useless to an attacker, and
+the private key can create any token anyway.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
 import jwt
+import structlog
 from cachetools import LRUCache, TLRUCache, TTLCache
+from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from pydantic import SecretStr
 
-from bot.gateway.http.scopes import Scope
-from bot.settings.private_key import read_key
+from bot.gateway.http.client import Call
+from bot.gateway.http.scopes import Purpose, Scope, requested_permissions, without
+from bot.settings.private_key import derive_key, read_key
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import GitHubError, Invalid
+from queue_engine.domain.known_facts import SHARED_RULES
+from queue_engine.store import Store
+from queue_engine.store.github_tokens import TokenKey
 
 _CLOCK_SKEW = timedelta(seconds=60)
 _JWT_LIFE = timedelta(minutes=8)
@@ -238,3 +253,147 @@ def _use_until(_: Scope, token: Token, now: float) -> float:
     """Return until when a token fetched `now` is used, both in seconds since the epoch; at least half its life."""
     expires = token.expires_at.timestamp()
     return expires - min(_TOKEN_MARGIN.total_seconds(), (expires - now) / 2)
+
+
+_KEY_INFO = b"imq installation tokens"
+"""The purpose of the key, which keeps it different from other keys derived from the same private key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredToken:
+    sealed: str
+    token: Token
+
+
+class StoredTokens:
+    """Saves and loads the newest token of each scope."""
+
+    def __init__(self, store: Store, private_key: SecretStr) -> None:
+        """`private_key` is the App's, as PEM."""
+        self._store = store
+        self._cipher = Fernet(derive_key(private_key.get_secret_value(), _KEY_INFO))
+
+    async def load(self, scope: Scope) -> Token | None:
+        """Load the newest token of this scope. Raises errors of the database."""
+        found = await self._find(scope)
+        return None if found is None else found.token
+
+    async def save(self, scope: Scope, token: Token) -> None:
+        """Store a token that GitHub just issued."""
+        sealed = self._cipher.encrypt(_serialize(scope, token)).decode()
+        async with self._store.transaction() as tx:
+            await tx.installation_tokens.put(_row(scope), sealed, token.issued_at)
+
+    async def forget(self, scope: Scope, value: SecretStr) -> None:
+        """Delete this token, which GitHub no longer accepts; a newer one stays."""
+        found = await self._find(scope)
+        if found is not None and found.token.value == value:
+            async with self._store.transaction() as tx:
+                await tx.installation_tokens.forget(_row(scope), found.sealed)
+
+    async def _find(self, scope: Scope) -> _StoredToken | None:
+        async with self._store.reading() as tx:
+            sealed = await tx.installation_tokens.find(_row(scope))
+        if sealed is None:
+            return None
+        try:
+            token = _deserialize(scope, self._cipher.decrypt(sealed))
+        except InvalidToken:
+            return None  # Encrypted with another private key: the operator replaced the App's.
+        return None if token is None else _StoredToken(sealed, token)
+
+
+def _row(scope: Scope) -> TokenKey:
+    return TokenKey(scope.installation_id, scope.repository_id, scope.purpose.value)
+
+
+def _serialize(scope: Scope, token: Token) -> bytes:
+    return json.dumps(
+        {
+            "scope": [scope.installation_id, scope.repository_id, scope.purpose],
+            "value": token.value.get_secret_value(),
+            "issued_at": token.issued_at.isoformat(),
+            "expires_at": token.expires_at.isoformat(),
+            "permissions": dict(token.permissions),
+            "issued": dict(token.issued),
+        }
+    ).encode()
+
+
+def _deserialize(scope: Scope, written: bytes) -> Token | None:
+    """Parse what `_serialize` wrote; return None if it was written for another scope."""
+    read = json.loads(written)
+    if read["scope"] != [scope.installation_id, scope.repository_id, scope.purpose]:
+        return None
+    return Token(
+        SecretStr(read["value"]),
+        expires_at=datetime.fromisoformat(read["expires_at"]).astimezone(UTC),
+        issued_at=datetime.fromisoformat(read["issued_at"]).astimezone(UTC),
+        permissions=read["permissions"],
+        issued=read.get("issued", {}),
+    )
+
+
+log = structlog.get_logger("bot.gateway.http.connection")
+
+_MAX_INSTALLATIONS = 10_000
+
+_NOT_GRANTED = "not granted to this installation"
+_NOT_ACCESSIBLE = "not accessible to the parent installation"
+"""GitHub's message for a token beyond the installation (PyGithub #3539, tibdex/github-app-token #105)."""
+
+
+class Grants:
+    """Remembers the permissions that each installation grants, as far as GitHub has listed them."""
+
+    def __init__(self) -> None:
+        self._granted: LRUCache[int, Mapping[str, str]] = LRUCache(_MAX_INSTALLATIONS)
+
+    def of(self, installation_id: int) -> Mapping[str, str] | None:
+        """Return the permissions of an installation; None if they are not known."""
+        return self._granted.get(installation_id)
+
+    def note(self, installation_id: int, permissions: Mapping[str, str]) -> bool:
+        """Remember the permissions; return whether they changed."""
+        known = self._granted.get(installation_id)
+        if known == permissions:
+            return False
+        self._granted[installation_id] = dict(permissions)
+        for permission, consequence in without(permissions).items():
+            log.info("permission_missing", installation=installation_id, permission=permission, without=consequence)
+        return known is not None
+
+    def missing(self, installation_id: int) -> Mapping[str, str]:
+        """Return the optional permissions that an installation is known to lack, each with its consequence."""
+        granted = self._granted.get(installation_id)
+        return {} if granted is None else without(granted)
+
+    def forget(self, installation_id: int) -> None:
+        """Forget the permissions of an installation."""
+        self._granted.pop(installation_id, None)
+
+    def fits(self, scope: Scope, token: Token) -> bool:
+        """Whether a stored token has the permissions that the installation is known to grant."""
+        granted = self._granted.get(scope.installation_id)
+        return granted is None or token.permissions == requested_permissions(scope, granted)
+
+
+def token_request(scope: Scope, granted: Mapping[str, str] | None) -> Call:
+    """`POST /app/installations/{installation_id}/access_tokens`, for the scope and no more."""
+    body: dict[str, Any] = {"permissions": requested_permissions(scope, granted)}
+    if scope.repository_id is not None:
+        body["repository_ids"] = [scope.repository_id]
+    elif scope.purpose is Purpose.SHARED:
+        body["repositories"] = [SHARED_RULES]
+    template = "/app/installations/{installation_id}/access_tokens"
+    return Call("POST", template, {"installation_id": str(scope.installation_id)}, body=body)
+
+
+def exceeds_grant(refusal: Invalid) -> bool:
+    """Whether GitHub refused a token because the installation does not grant its permissions."""
+    return _NOT_GRANTED in refusal.message.lower()
+
+
+def is_inaccessible(refusal: GitHubError) -> bool:
+    """Whether GitHub refused a token because the installation does not have the repository."""
+    return _NOT_ACCESSIBLE in refusal.message.lower()

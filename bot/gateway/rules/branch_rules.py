@@ -1,10 +1,15 @@
-"""Combine the requirements of classic protection and rulesets for a branch. Pure functions."""
+"""Combine the requirements of classic protection and rulesets for a branch. Pure functions.
+
+GitHub lists the rules of a branch whether or not the caller may bypass them (docs: "Get rules for a branch": "All
+active rules that apply"; an admin's own list in coolbress/workflows #100). A merge call honours bypass lists: GitHub
+then checks nothing of the ruleset (n24q02m/mnemo-mcp #1016: "a bypass skips every rule in the set"). Rules that IMQ
+checks itself still apply; a ruleset with any other rule has to be split (apache/texera #8379 did so).
+"""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from bot.gateway.http.client import parse_answer, parse_list
-from bot.gateway.rules import bypasses
 from bot.gateway.rules.schemas import (
     ActorsAnswer,
     DeploymentsRuleAnswer,
@@ -13,8 +18,94 @@ from bot.gateway.rules.schemas import (
     PullRequestRuleAnswer,
     RuleAnswer,
     RulesetCheckAnswer,
+    ScanningToolAnswer,
 )
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
+
+_BRANCH_UPDATES = frozenset({"update", "merge_queue"})
+"""Rules about who may update the branch, not about the change. They are meant to be bypassed by the queue's App."""
+_CHECKED = frozenset({"required_status_checks", "required_linear_history", "required_signatures", "code_scanning"})
+"""Rules that IMQ checks itself before it merges; `pull_request` in part."""
+_NOT_OF_MERGES = frozenset(
+    {"creation", "deletion", "non_fast_forward", "branch_name_pattern", "tag_name_pattern", "copilot_code_review"}
+)
+"""Rules that no merge of a pull request violates."""
+_PUSHES = frozenset(
+    {
+        "update",
+        "merge_queue",
+        "pull_request",
+        "required_status_checks",
+        "required_deployments",
+        "workflows",
+        "code_scanning",
+    }
+)
+"""Rules that keep people from pushing their own commits to a branch ("Available rules for rulesets")."""
+_REVIEWED_OF_BYPASS, _SCANNED = "pull_request", "code_scanning"
+
+
+def matters(rule: RuleAnswer) -> bool:
+    """Whether a bypass of this rule makes a difference."""
+    return rule.type in _BRANCH_UPDATES or rule.type == _SCANNED or _requires_approvals(rule) or bool(unchecked([rule]))
+
+
+def restricts_pushes(rules: Iterable[RuleAnswer]) -> bool:
+    """Whether these rules keep people from pushing to a branch."""
+    return any(rule.type in _PUSHES for rule in rules)
+
+
+def without_bypassed(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> list[RuleAnswer]:
+    """Return the rules without those of bypassed rulesets about who may update the branch."""
+    ids = frozenset(bypassed)
+    return [rule for rule in rules if rule.type not in _BRANCH_UPDATES or rule.ruleset_id not in ids]
+
+
+def approvals_bypassed(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> bool:
+    """Whether one of these rulesets demands approvals."""
+    ids = frozenset(bypassed)
+    return any(rule.ruleset_id in ids and _requires_approvals(rule) for rule in rules)
+
+
+def scanning_checks(rules: Iterable[RuleAnswer], bypassed: Iterable[int]) -> frozenset[RequiredCheck]:
+    """Return the checks in which code scanning reports: a tool's results make a check of the tool's name
+    (coolbress/workflows #100). Where GitHub enforces the rule itself, no check is needed for it.
+    """
+    ids = frozenset(bypassed)
+    return frozenset(
+        RequiredCheck(tool.tool, None)
+        for rule in rules
+        if rule.type == _SCANNED and rule.ruleset_id in ids
+        for tool in parse_list(ScanningToolAnswer, rule.parameters or {}, "code_scanning_tools")
+    )
+
+
+def unchecked(rules: Iterable[RuleAnswer]) -> tuple[str, ...]:
+    """Return the demands of these rules that IMQ cannot check itself, each once."""
+    found = [name for rule in rules for name in _unchecked_of_bypass(rule)]
+    return tuple(dict.fromkeys(found))
+
+
+def _unchecked_of_bypass(rule: RuleAnswer) -> list[str]:
+    if rule.type in _BRANCH_UPDATES | _CHECKED | _NOT_OF_MERGES:
+        return []
+    if rule.type != _REVIEWED_OF_BYPASS:
+        return [rule.type.replace("_", " ")]
+    rule_parameters = parse_answer(PullRequestRuleAnswer, rule.parameters or {})
+    parts = {
+        "code owner review": rule_parameters.require_code_owner_review,
+        "approval of the last push": rule_parameters.require_last_push_approval,
+        "resolved conversations": rule_parameters.required_review_thread_resolution,
+        "required reviewers": bool(rule_parameters.required_reviewers),
+    }
+    return [name for name, demanded in parts.items() if demanded]
+
+
+def _requires_approvals(rule: RuleAnswer) -> bool:
+    if rule.type != _REVIEWED_OF_BYPASS:
+        return False
+    return parse_answer(PullRequestRuleAnswer, rule.parameters or {}).required_approving_review_count > 0
+
 
 _STRICT = "strict_required_status_checks_policy"
 _NONE = BranchRules(required_checks=frozenset(), native_queue=False, linear_history=False)
@@ -36,9 +127,9 @@ def branch_rules(
     classic = _from_protection(protection, own_app_id) if protection is not None and protection.enabled else _NONE
     listed = tuple(rules)
     strict = [rule for rule in listed if (rule.parameters or {}).get(_STRICT) is True]
-    ruled = _from_rulesets(tuple(bypasses.without_bypassed(listed, bypassed)))
+    ruled = _from_rulesets(tuple(without_bypassed(listed, bypassed)))
     return BranchRules(
-        required_checks=classic.required_checks | ruled.required_checks | bypasses.scanning_checks(listed, bypassed),
+        required_checks=classic.required_checks | ruled.required_checks | scanning_checks(listed, bypassed),
         native_queue=ruled.native_queue,
         linear_history=classic.linear_history or ruled.linear_history,
         approvals=max(classic.approvals, ruled.approvals),
@@ -50,7 +141,7 @@ def branch_rules(
         methods=ruled.methods,
         deployments=ruled.deployments,
         workflows=ruled.workflows,
-        approvals_bypassed=bypasses.approvals_bypassed(listed, undisclosed.union(bypassed)),
+        approvals_bypassed=approvals_bypassed(listed, undisclosed.union(bypassed)),
         bypassed=_unchecked(listed, bypassed),
         protected=classic.protected,
         up_to_date=classic.up_to_date or bool(strict),
@@ -60,10 +151,7 @@ def branch_rules(
 
 def _unchecked(rules: tuple[RuleAnswer, ...], bypassed: Mapping[int, str]) -> tuple[str, ...]:
     """List each bypassed ruleset with the demands that neither GitHub nor IMQ would check."""
-    found = {
-        name: bypasses.unchecked(rule for rule in rules if rule.ruleset_id == number)
-        for number, name in bypassed.items()
-    }
+    found = {name: unchecked(rule for rule in rules if rule.ruleset_id == number) for number, name in bypassed.items()}
     return tuple(f"{name}: {', '.join(demands)}" for name, demands in found.items() if demands)
 
 

@@ -2,25 +2,101 @@
 
 Each process reads them itself, in two requests for each branch and one for each ruleset with requirements. After any
 process received a change, every process reads them again (`Queue.generation`), before the next action.
+
+Patterns of branches are those of Ruby's `File.fnmatch` with `FNM_PATHNAME` (docs: "Creating rulesets for a
+repository"): `*` matches no slash, and only `**/` at the start of a part matches several parts of a name
+(apache/texera #7123, NixOS/org #146). For other patterns, and where GitHub shows no conditions or rules, the answer is
+None.
 """
 
 import asyncio
+import re
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+import re2
 from cachetools import TTLCache
 from pydantic import BaseModel
 
-from bot.gateway.http.client import owner_and_repo
+from bot.gateway.http.client import owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
-from bot.gateway.rules import bypasses, ruleset_scope
-from bot.gateway.rules.branch_rules import branch_rules
-from bot.gateway.rules.schemas import BranchAnswer, ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
-from queue_engine.domain.errors import Forbidden, NotFound
+from bot.gateway.rules.branch_rules import branch_rules, matters, restricts_pushes
+from bot.gateway.rules.schemas import (
+    BranchAnswer,
+    ListedRulesetAnswer,
+    ProtectionAnswer,
+    RuleAnswer,
+    RulesetAnswer,
+    RulesetScopeAnswer,
+)
+from queue_engine.domain.errors import Forbidden, NotFound, Unavailable
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository
+
+_HEADS = "refs/heads/"
+_SPECIAL = re.compile(r"[*?\[\]{}\\]")
+_SET = r"\[(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[A-Za-z0-9._])+\]"
+_UNDECIDED = re.compile(r"[\[\]{}\\]|[^/]\*\*|\*\*[^/]")
+"""Other sets, escapes, alternatives, and `**` within a part."""
+_PART = re.compile(rf"{_SET}|(?:\*\*/)+|\*+|\?|.", re.DOTALL)
+_MAX_PATTERN = 300
+
+
+def keeps_people_out(ruleset: RulesetAnswer, branch: str, default_branch: str) -> bool | None:
+    """Whether this ruleset keeps people from pushing to the branch; None if only GitHub can tell."""
+    try:
+        rules = parse_list(RuleAnswer, ruleset.rules)
+        conditions = parse_answer(RulesetScopeAnswer, ruleset.conditions).ref_name
+    except Unavailable:
+        return None
+    if not restricts_pushes(rules):
+        return False
+    return _covers(conditions.include, conditions.exclude, branch, default_branch)
+
+
+def _covers(include: Collection[str], exclude: Collection[str], branch: str, default_branch: str) -> bool | None:
+    included = {_matches(pattern, branch, default_branch) for pattern in include} or {None}
+    excluded = {_matches(pattern, branch, default_branch) for pattern in exclude}
+    if True in excluded or included == {False}:
+        return False
+    return True if True in included and None not in excluded else None
+
+
+def _matches(pattern: str, branch: str, default_branch: str) -> bool | None:
+    if pattern == "~ALL":
+        return True
+    if pattern == "~DEFAULT_BRANCH":
+        return branch == default_branch if default_branch else None
+    if not pattern.startswith(_HEADS) or len(pattern) > _MAX_PATTERN:
+        return None
+    names = pattern.removeprefix(_HEADS)
+    if not branch.startswith(_SPECIAL.split(names, maxsplit=1)[0]):
+        return False
+    if _UNDECIDED.search(re.sub(_SET, "x", names)):
+        return None
+    try:
+        return _compiled(names).fullmatch(branch) is not None
+    except re2.error:
+        return None
+
+
+@lru_cache(maxsize=1000)
+def _compiled(pattern: str) -> Any:
+    return re2.compile("(?s)" + _PART.sub(_translated, pattern))
+
+
+def _translated(found: re.Match[str]) -> str:
+    part = found[0]
+    if len(part) > 1 and part.startswith("["):
+        return part
+    if part.startswith("*"):
+        return "(?:[^/]+/)*" if part.endswith("/") else "[^/]*"
+    return "[^/]" if part == "?" else str(re2.escape(part))
+
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -85,7 +161,7 @@ class BranchRulesCache:
         variables = {**owner_and_repo(repository), "branch": branch}
         protection = await self._protection(repository, variables)
         rulesets = await self._rulesets(repository, variables)
-        ids = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and bypasses.matters(rule)}
+        ids = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and matters(rule)}
         answers = {number: await self._ruleset(repository, number) for number in sorted(ids)}
         can = {number: answer.current_user_can_bypass for number, answer in answers.items()}
         bypassed = {
@@ -124,13 +200,11 @@ class BranchRulesCache:
         self._drop_expired(repository.id)
         async with self._locks.setdefault((repository.id, ""), asyncio.Lock()):
             bypassed = await self._pushes_past(repository)
-        found = {
-            number: ruleset_scope.keeps_people_out(each, branch, default_branch) for number, each in bypassed.items()
-        }
+        found = {number: keeps_people_out(each, branch, default_branch) for number, each in bypassed.items()}
         if True in found.values() or None not in found.values():
             return True in found.values()
         rules = await self._rulesets(repository, {**owner_and_repo(repository), "branch": branch})
-        return bypasses.restricts_pushes(rule for rule in rules if rule.ruleset_id in found)
+        return restricts_pushes(rule for rule in rules if rule.ruleset_id in found)
 
     async def _pushes_past(self, repository: Repository) -> dict[int, RulesetAnswer]:
         known: dict[int, RulesetAnswer] | None = self._bypassed.get(repository.id)

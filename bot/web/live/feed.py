@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from notifications.event_bus import EventBus, EventStream
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.store import Store
 
 BUFFER = 256

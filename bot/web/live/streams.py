@@ -29,12 +29,10 @@ from bot.api.events import MAX_REQUESTS, EventAnswer, EventFilter
 from bot.api.payload import json_data, query
 from bot.api.permissions import budget_key
 from bot.http.client_address import ClientAddresses
+from bot.http.connections import SharedSlots, SlotRefused
 from bot.http.protocol import ClientConnection
-from bot.http.shared_slots import SharedSlots, SlotRefused
 from bot.web.live.feed import Feed, FeedEvent, FeedReader
-from bot.web.live.request_ids import RequestIds
-from bot.web.live.request_views import RequestAccess, shown
-from bot.web.live.request_watch import RequestWatch
+from bot.web.live.request_watch import RequestAccess, RequestIds, RequestWatch, shown
 from notifications.event_bus import EventStream
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.model import Repository

@@ -1,19 +1,68 @@
 """Find the person of a request by the session's cookie, and begin and end sessions."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
 from aiohttp import web
 
+from bot.api.auth import ANONYMOUS as NO_PERSON
+from bot.api.auth import act_as
 from bot.web.login.cookies import Cookies, Signer
-from bot.web.login.viewer import ANONYMOUS, Viewer
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Actor
 from queue_engine.store import Store
 from queue_engine.store.sessions import Session
 from queue_engine.store.tokens import Token, TokenPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks at a page. `token` has the permissions of the person, for `bot.api.access.Access`."""
+
+    token: Token
+    csrf: str = ""
+    """What each form of this session sends as its field `csrf`; empty without a session."""
+
+    @property
+    def login(self) -> str | None:
+        """The login on GitHub; None for a person who is not logged in."""
+        return self.token.grant.login
+
+    @property
+    def person_id(self) -> int | None:
+        """GitHub's id of the person; None for a person who is not logged in."""
+        return self.token.grant.person_id
+
+    @property
+    def operator(self) -> bool:
+        """Whether this person runs IMQ: IMQ_OPERATORS names them."""
+        return self.token.grant.operator
+
+    @property
+    def logged_in(self) -> bool:
+        """Whether there is a session."""
+        return self.person_id is not None
+
+
+ANONYMOUS = Viewer(NO_PERSON)
+"""A person who is not logged in."""
+
+_VIEWER: web.RequestKey[Viewer] = web.RequestKey("viewer", Viewer)
+
+
+def viewer(request: web.Request) -> Viewer:
+    """Return who looks at a page."""
+    return request[_VIEWER]
+
+
+def view_as(request: web.Request, who: Viewer) -> None:
+    """Record who looks, for the page and for access checks."""
+    request[_VIEWER] = who
+    act_as(request, who.token)
+
 
 _COOKIE, _CSRF = "imq_session", "csrf"
 _LIFE = timedelta(days=30)

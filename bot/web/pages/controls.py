@@ -9,7 +9,7 @@ from datetime import datetime
 import structlog
 from aiohttp import web
 
-from bot.api import request_scope
+from bot.api import routes
 from bot.api.errors import ApiError
 from bot.http.form import read_form
 from bot.web.addresses import pull_url, queue_url
@@ -19,10 +19,9 @@ from bot.web.pages.site import Site
 from notifications.render.status import answer_text
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
-from queue_engine.commands.instants import until
-from queue_engine.commands.parse import parse_priority
+from queue_engine.commands.parse import parse_priority, until
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import ControlResult
@@ -71,7 +70,7 @@ class Controls:
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Return the routes of the forms."""
-        branch, pull = request_scope.BRANCH, request_scope.PULL
+        branch, pull = routes.BRANCH, routes.PULL
         return [
             web.post(f"{branch}/pause", self.pause),
             web.post(f"{branch}/freeze", self.freeze),
@@ -96,7 +95,7 @@ class Controls:
         """Freeze the queue until an instant, which is written as in `/freeze`."""
         repository, _ = await self._site.access.controllable(request)
         branch, end, reason = (
-            request_scope.branch_of(request),
+            routes.branch_of(request),
             await _line(request, "until"),
             await _line(request, "reason"),
         )
@@ -131,7 +130,7 @@ class Controls:
 
     async def confirm(self, request: web.Request) -> web.Response:
         """Show what a request costs, with the button that makes it."""
-        kind, number = request.query.get("do", ""), request_scope.number_of(request)
+        kind, number = request.query.get("do", ""), routes.number_of(request)
         points = parse_priority(request.query.get("priority", "")) if kind == "priority" else 0
         if kind not in {"priority", "dequeue", "requeue"} or points is None:
             raise ApiError(400, "this page confirms a priority, a dequeue or a requeue")
@@ -161,7 +160,7 @@ class Controls:
         if points is None:
             raise ApiError(400, "A priority is high, normal, low, or a number from -1000 to 1000")
         repository, login = await self._site.access.controllable(request)
-        number = request_scope.number_of(request)
+        number = routes.number_of(request)
         case = await load_case(self._engine, repository, number)
         if case.entry is None:
             return self._site.see_other(request, pull_url(repository, number), _DONE["gone"])
@@ -180,7 +179,7 @@ class Controls:
     async def dequeue(self, request: web.Request) -> web.Response:
         """Dequeue a pull request."""
         repository, login = await self._site.access.writable(request)
-        number = request_scope.number_of(request)
+        number = routes.number_of(request)
 
         async def attempt() -> str:
             case = await load_case(self._engine, repository, number)
@@ -193,7 +192,7 @@ class Controls:
     async def requeue(self, request: web.Request) -> web.Response:
         """Queue the present head, at the end if the pull request is queued; `head` is the one that the page showed."""
         repository, login = await self._site.access.writable(request)
-        number, head = request_scope.number_of(request), await _line(request, "head") or None
+        number, head = routes.number_of(request), await _line(request, "head") or None
 
         async def attempt() -> str:
             case = await load_case(self._engine, repository, number)
@@ -204,11 +203,11 @@ class Controls:
         return await self._move(request, repository, attempt)
 
     async def _control(self, request: web.Request, control: _Control, done: str) -> web.Response:
-        branch = request_scope.branch_of(request)
+        branch = routes.branch_of(request)
         repository, login = await self._site.access.controllable(request)
         async with self._engine.store.reading() as tx:
             if await tx.queues.find(repository.id, branch) is None:
-                raise request_scope.no_such_branch()
+                raise routes.no_such_branch()
         async with self._engine.change() as change:
             result = await control(change, repository, branch, login)
         _log.info("queue_controlled", repository=repository.full_name, base_branch=branch, by=login, done=done)
@@ -216,7 +215,7 @@ class Controls:
         return self._site.see_other(request, queue_url(repository, branch), message)
 
     async def _move(self, request: web.Request, repository: Repository, attempt: _Action) -> web.Response:
-        number = request_scope.number_of(request)
+        number = routes.number_of(request)
         try:
             done = await _retry_on_conflict(attempt)
         except RejectionError as refused:

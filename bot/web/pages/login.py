@@ -11,8 +11,7 @@ from bot.api.errors import ApiError
 from bot.web.addresses import own_path
 from bot.web.login.attempts import Attempt, Attempts, CodeLimits
 from bot.web.login.identity import Identity, LoginRefused
-from bot.web.login.sessions import Logins
-from bot.web.login.viewer import viewer
+from bot.web.login.sessions import Logins, viewer
 from bot.web.pages.site import LoginNeeded, Site
 from queue_engine.core.timing.rate_limit import RateLimit
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from bot.api import request_scope
+from bot.api import routes
 from bot.api.errors import ApiError
-from bot.web.login.viewer import viewer
+from bot.web.login.sessions import viewer
 from bot.web.pages import text
 from bot.web.pages.queue import known_policy
 from bot.web.pages.site import Site
@@ -29,11 +29,11 @@ class PullRequestPage:
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Return the route of the page."""
-        return [web.get(request_scope.PULL, self._show)]
+        return [web.get(routes.PULL, self._show)]
 
     async def _show(self, request: web.Request) -> web.Response:
         site, engine, now = self._site, self._site.engine, self._site.engine.clock.now()
-        repository, number = await site.access.readable(request), request_scope.number_of(request)
+        repository, number = await site.access.readable(request), routes.number_of(request)
         at, before = _instant(request, now), _before(request)
         async with engine.store.reading() as tx:
             queue = await tx.queues.of_pull_request(repository.id, number)

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from bot.api import request_scope
+from bot.api import routes
+from bot.api.branches import StatisticsQuery
 from bot.api.payload import query
-from bot.api.statistics import StatisticsQuery
 from bot.web.addresses import shadow_url
 from bot.web.pages.site import Site
 from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRejection
@@ -37,7 +37,7 @@ class ShadowPage:
 
     def routes(self) -> Sequence[web.RouteDef]:
         """Return the route of the page."""
-        return [web.get(f"{request_scope.REPOSITORY}/shadow", self._show)]
+        return [web.get(f"{routes.REPOSITORY}/shadow", self._show)]
 
     async def _show(self, request: web.Request) -> web.Response:
         engine = self._site.engine

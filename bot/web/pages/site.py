@@ -12,11 +12,10 @@ from aiohttp.typedefs import Handler
 from bot.api.access import Access
 from bot.api.auth import READING
 from bot.api.errors import ApiError, known_error
-from bot.http.body import Refused
-from bot.http.form import check_header, read_form
+from bot.http.form import Refused, check_header, read_form
 from bot.web.addresses import login_url, own_path
 from bot.web.login.cookies import Flash, write_cookies
-from bot.web.login.viewer import ANONYMOUS, Viewer, view_as, viewer
+from bot.web.login.sessions import ANONYMOUS, Viewer, view_as, viewer
 from bot.web.pages.render import PAGE_HEADERS, page
 from bot.web.pages.static_files import static_route
 from queue_engine.effects.context import Engine

@@ -1,21 +1,360 @@
-"""`/statistics` and `/repositories/{owner}/{repo}/branches/{branch}/statistics`: charts, tables, JSON and CSV."""
+"""`/statistics` and `/repositories/{owner}/{repo}/branches/{branch}/statistics`: charts, tables, JSON and CSV.
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from datetime import timedelta
-from typing import Any
+A spreadsheet in a country with a decimal comma takes the semicolon as separator (OWASP, "CSV Injection"). So what
+follows a semicolon counts as a beginning, too, also behind spaces and quotes.
 
+pygal draws them. It adds a script, a style sheet and a tooltip to each chart, which the pages' Content-Security-Policy
+refuses, so they are removed. The library is imported at the first chart, because it takes 8 MB.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from functools import cache, lru_cache
+from io import StringIO
+from math import ceil, floor, log10
+from typing import Any, Literal
+from urllib.parse import urlencode
+from xml.etree import ElementTree as Tree
+
+import structlog
 from aiohttp import web
+from pydantic import Field
 
-from bot.api.payload import json_data
-from bot.api.statistics import STATISTICS
-from bot.web.pages.charts import Bar, columns, rows
-from bot.web.pages.departures import PullsQuery, Scope, pulls_query, scope_of, statistics_query
-from bot.web.pages.render import duration
+from bot.api import routes
+from bot.api.branches import STATISTICS, StatisticsQuery
+from bot.api.payload import json_data, query
+from bot.web.addresses import queue_url
+from bot.web.pages.render import duration, visible
 from bot.web.pages.site import Site
-from bot.web.pages.spreadsheet import Cell, csv_response, stream_csv
-from queue_engine.domain.departure import Departure, WaitKind
+from queue_engine.domain.departure import Departure
+from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import FEWEST
-from queue_engine.queries.statistics import QueueStatistics, ReasonCount, RerunCount, load_statistics
+from queue_engine.queries.statistics import (
+    LandingCount,
+    QueueStatistics,
+    ReasonCount,
+    RerunCount,
+    load_statistics,
+    period,
+)
+from queue_engine.store.departures import DepartureQuery, day_of
+
+_log = structlog.get_logger("imq.pages")
+
+_FORMULA = re.compile(r"""(^|;[\s"']*)(?=[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20])""")
+"""The last four are the wide forms, which some spreadsheets read as the others."""
+
+Cell = str | float | None
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Return the rows as CSV; None is an empty cell."""
+    return _written([header]) + _lines(rows)
+
+
+def csv_response(name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> web.Response:
+    """Return a file that a browser stores under this name."""
+    text = csv_text(header, rows)
+    return web.Response(text=text, content_type="text/csv", charset="utf-8", headers=_headers(name))
+
+
+async def stream_csv(
+    request: web.Request, name: str, header: Sequence[str], parts: AsyncIterator[Sequence[Sequence[Cell]]]
+) -> web.StreamResponse:
+    """Send a long file part by part: no other request waits for it, and memory holds one part."""
+    first = await anext(parts, ())  # An error before the file begins has a page.
+    response = web.StreamResponse(headers={**_headers(name), "Content-Type": "text/csv; charset=utf-8"})
+    await response.prepare(request)
+    if request.method != "HEAD":
+        try:
+            await response.write(csv_text(header, first).encode())
+            async for part in parts:
+                await response.write(_lines(part).encode())
+        except Exception as error:
+            if not isinstance(error, ConnectionError):
+                _log.exception("page_failed", method=request.method, path=request.path)
+            # Without its end, so that the browser does not take the file for whole.
+            if request.transport is not None:
+                request.transport.abort()
+            return response
+    await response.write_eof()
+    return response
+
+
+def _headers(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+
+
+def _lines(rows: Iterable[Sequence[Cell]]) -> str:
+    return _written([_safe(cell) for cell in row] for row in rows)
+
+
+def _written(rows: Iterable[Sequence[Cell]]) -> str:
+    text = StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
+
+
+def _safe(cell: Cell) -> Cell:
+    return _FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell
+
+
+_LABEL_LENGTH = 28
+_ROW = 34
+_MARGINS = 60
+_KEPT = 64
+"""Drawn charts of at most about 50 KB each: a page that is opened again draws those only whose figures changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: its name, its size, the text that says both, and the address of the pull requests behind it."""
+
+    name: str
+    value: float
+    text: str
+    address: str | None = None
+
+
+@cache
+def _library() -> Any:
+    """Import pygal, without the hook that it adds to all later imports: Python warns of each that lacks `find_spec`.
+
+    Where lxml is installed, pygal would build trees of lxml, which take no elements of Python's.
+    """
+    hooks = tuple(sys.meta_path)
+    import pygal  # type: ignore[import-untyped]
+    from pygal.etree import etree  # type: ignore[import-untyped]
+
+    etree.to_etree()
+    sys.meta_path[:] = hooks
+    return pygal
+
+
+def columns(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
+    """Draw upright bars, as for days. `key` is unique on the page."""
+    upright = _library().Bar
+
+    every = max(1, len(bars) // 10)
+    labels = [bar.name if index % every == 0 else "" for index, bar in enumerate(bars)]
+    return _draw(upright, key, title, description, tuple(bars), height=260, x_labels=tuple(labels))
+
+
+def rows(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
+    """Draw bars beneath each other, the first on top. `key` is unique on the page."""
+    lying = _library().HorizontalBar
+
+    # pygal draws the first bar at the bottom.
+    bars = tuple(reversed(bars))
+    labels = tuple(_short(bar.name) for bar in bars)
+    return _draw(lying, key, title, description, bars, height=_MARGINS + _ROW * len(bars), x_labels=labels)
+
+
+@lru_cache(maxsize=_KEPT)
+def _draw(
+    kind: Any,
+    key: str,
+    title: str,
+    description: str,
+    bars: tuple[Bar, ...],
+    *,
+    height: int,
+    x_labels: tuple[str, ...],
+) -> str:
+    chart = kind(
+        js=(),
+        css=(),
+        width=800,
+        height=height,
+        margin=8,
+        show_legend=False,
+        print_values=False,
+        x_labels=list(x_labels),
+        truncate_label=-1,
+    )
+    chart.add("", [{"value": bar.value, "xlink": {"href": bar.address}} if bar.address else bar.value for bar in bars])
+    chart.value_formatter = _plain
+    chart.y_labels = _scale(max((bar.value for bar in bars), default=0))
+    drawn = chart.render_tree()
+    _clean(drawn, bars)
+    drawn.attrib.clear()
+    drawn.attrib.update(
+        {
+            "class": "chart",
+            "viewBox": f"0 0 800 {height}",
+            "role": "group",
+            "aria-labelledby": f"{key}-title",
+            "aria-describedby": f"{key}-description",
+        }
+    )
+    named = [Tree.Element("title", {"id": f"{key}-title"}), Tree.Element("desc", {"id": f"{key}-description"})]
+    named[0].text, named[1].text = title, description
+    for index, element in enumerate(named):
+        drawn.insert(index, element)
+    return visible(Tree.tostring(drawn, encoding="unicode"))
+
+
+def _clean(drawn: Any, bars: Sequence[Bar]) -> None:
+    """Keep axes and bars; name each bar, whose link is the only one."""
+    for parent in list(drawn.iter()):
+        for child in list(parent):
+            overlay = "overlay" in child.get("class", "") if isinstance(child.tag, str) else True
+            if overlay or child.tag in ("defs", "title", "desc", "script", "style"):
+                parent.remove(child)
+        for name in ("style", "id", "target"):
+            parent.attrib.pop(name, None)
+    marks = [element for element in drawn.iter("g") if element.get("class") == "bar"]
+    for mark, bar in zip(marks, bars, strict=True):
+        link = mark.find("a")
+        heading = Tree.Element("title")
+        heading.text = bar.text
+        (mark if link is None else link).insert(0, heading)
+        if link is not None:
+            link.attrib.clear()
+            link.set("href", bar.address or "")
+
+
+def _scale(most: float) -> list[float]:
+    """Return about five round values from 0 to the largest."""
+    step = 10 ** floor(log10(most / 5)) if most > 5 else 1
+    step *= next(factor for factor in (1, 2, 5, 10) if step * factor * 5 >= most)
+    return [index * step for index in range(ceil(most / step) + 1)] if most else [0, 1]
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LABEL_LENGTH else f"{name[: _LABEL_LENGTH - 1]}…"
+
+
+_NAME = 300
+
+
+class PullsQuery(StatisticsQuery):
+    """Parameters of a list of departures."""
+
+    since: date | None = None
+    until: date | None = None
+    outcome: Literal["landed", "failed", "cancelled"] | None = None
+    reason: Reason | None = None
+    once: bool = False
+    """Only the last departure of each pull request."""
+    waited_for: WaitKind | None = None
+    check: str | None = Field(None, max_length=_NAME)
+    job: str | None = Field(None, max_length=_NAME)
+    before: int | None = Field(None, ge=0, le=2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The queues that a page is about: one, or all that the viewer may see."""
+
+    repositories: Mapping[int, Repository]
+    """The visible repositories by their ids."""
+    repository: Repository | None = None
+    branch: str | None = None
+    complete: bool = True
+    """Whether IMQ knows of each repository if the viewer may see it."""
+
+    @property
+    def address(self) -> str:
+        """The address of the statistics of these queues."""
+        if self.repository is None or self.branch is None:
+            return "/statistics"
+        return f"{queue_url(self.repository, self.branch)}/statistics"
+
+    @property
+    def name(self) -> str:
+        """The queue, or all queues."""
+        if self.repository is None:
+            return "all queues"
+        return f"{self.repository.full_name}, {self.branch}"
+
+    def departures(self, days: int, now: datetime) -> DepartureQuery:
+        """Return the query of these queues in the last days."""
+        first, last = period(now, days)
+        return DepartureQuery(first, last, frozenset(self.repositories), self.branch)
+
+    def pulls(self, asked: PullsQuery, now: datetime) -> DepartureQuery:
+        """Return the query of a list; days outside the period are not in it."""
+        whole = self.departures(asked.days, now)
+        return replace(
+            whole,
+            first_day=whole.first_day if asked.since is None else max(whole.first_day, _day(asked.since)),
+            last_day=whole.last_day if asked.until is None else min(whole.last_day, _day(asked.until)),
+            outcome=asked.outcome and EntryStatus(asked.outcome),
+            reason=asked.reason,
+            last_only=asked.once,
+            waited_for=asked.waited_for,
+            check=asked.check,
+            job=asked.job,
+        )
+
+    def landings_url(self, days: int, count: LandingCount) -> str:
+        """Return the address of the pull requests behind a bar of landings."""
+        return self._list(days=days, outcome="landed", since=count.first, until=count.last)
+
+    def reason_url(self, days: int, count: ReasonCount) -> str:
+        """Return the address of the pull requests behind a bar of reasons."""
+        reason = {} if count.reason is None else {"reason": count.reason.value}
+        return self._list(days=days, outcome=count.outcome.value, **reason, once=1)
+
+    def wait_url(self, days: int, kind: WaitKind) -> str:
+        """Return the address of the landings that waited for this."""
+        return self._list(days=days, outcome="landed", waited_for=kind.value)
+
+    def check_url(self, days: int, name: str) -> str:
+        """Return the address of the pull requests in which a check was flaky."""
+        return self._list(days=days, check=name)
+
+    def job_url(self, days: int, name: str) -> str:
+        """Return the address of the pull requests in which a job was flaky."""
+        return self._list(days=days, job=name)
+
+    def _list(self, **query: object) -> str:
+        return f"{self.address}/pulls?{urlencode(query)}"
+
+
+async def scope_of(site: Site, request: web.Request) -> Scope:
+    """Return the queues of a request that the viewer may see. Raises ApiError 404 and LoginNeeded."""
+    engine = site.engine
+    if "owner" in request.match_info:
+        repository = await site.access.readable(request)
+        branch = routes.branch_of(request)
+        async with engine.store.reading() as tx:
+            if await tx.queues.find(repository.id, branch) is None:
+                raise routes.no_such_branch()
+        return Scope({repository.id: repository}, repository, branch)
+    who = site.entrance(request)
+    async with engine.store.reading() as tx:
+        known = {queue.repository.id: queue.repository for queue in await tx.queues.all()}
+    visible = await site.access.visible(who.token, known.values(), ())
+    complete = await site.access.knows_all(who.token, known.values())
+    return Scope({each: known[each] for each in known if each in visible}, complete=complete)
+
+
+def statistics_query(request: web.Request) -> StatisticsQuery:
+    """Parse the query of statistics. Raises ApiError 400."""
+    return query(request, StatisticsQuery)
+
+
+def pulls_query(request: web.Request) -> PullsQuery:
+    """Parse the query of a list. Raises ApiError 400."""
+    return query(request, PullsQuery)
+
+
+def _day(value: date) -> int:
+    return day_of(datetime(value.year, value.month, value.day, tzinfo=UTC))
+
 
 PERIODS = (7, 30, 90, 365)
 ON_PAGE = 100

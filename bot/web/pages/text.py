@@ -11,14 +11,13 @@ from notifications.render.status import Names, answer_text, status_lines
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
 from notifications.texts.why import AHEAD_OF_IT, LAST, NEXT, STATE
 from queue_engine.config.model import Policy
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus
-from queue_engine.rules.check_timing import safe_link
+from queue_engine.rules.check_progress import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
 """Pieces of a sentence, and whether each is code. Templates escape every piece."""

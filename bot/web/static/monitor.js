@@ -2,7 +2,7 @@
 /**
  * One monitor for each pending request: it polls at growing intervals until the request is no longer pending.
  *
- * The same algorithm as `queue_engine/core/timing/monitor_entry.py`; a test compares their schedules. The page has the
+ * The same algorithm as `queue_engine/core/timing/backoff.py`; a test compares their schedules. The page has the
  * numbers, which are those of `MONITOR` in `queue_engine/core/timing/backoff.py`.
  */
 

@@ -1,7 +1,7 @@
 """Monitor pending things: poll each at growing intervals until it is no longer pending.
 
 `Monitor` keeps many in memory, for things that need not be watched beyond the life of their process. The state of one
-is `queue_engine.core.timing.monitor_entry`.
+is `queue_engine.core.timing.backoff`.
 """
 
 from collections.abc import Awaitable, Callable, Hashable
@@ -10,11 +10,10 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from queue_engine.core.concurrency.pool import Pool
+from queue_engine.core.concurrency.tasks import Pool
 from queue_engine.core.observability.log import logged
-from queue_engine.core.timing.backoff import MONITOR, Backoff
+from queue_engine.core.timing.backoff import MONITOR, Backoff, MonitorEntry
 from queue_engine.core.timing.clock import Clock
-from queue_engine.core.timing.monitor_entry import MonitorEntry
 
 _log = structlog.get_logger("imq.monitor")
 

@@ -13,11 +13,10 @@ from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select, tupl
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
-from queue_engine.core.jobs.job import Job, JobRequest, new_job
+from queue_engine.core.jobs.job import Job, JobRequest, failed_jobs, jobs, new_job
 from queue_engine.core.jobs.job_store import Jobs
-from queue_engine.core.jobs.job_table import failed_jobs, jobs
 from queue_engine.core.observability.log import logged
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.read_model import INTERNAL
 
 

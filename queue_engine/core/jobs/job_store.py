@@ -21,11 +21,11 @@ from typing import Any
 from sqlalchemy import Row, Select, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.jobs.job import FIELDS, Job, JobRequest, LeaseLost, claimed, job_of, lost, new_job
-from queue_engine.core.jobs.job_table import (
+from queue_engine.core.jobs.job import (
     CLAIM,
     CLAIM_CONTESTED,
     ENQUEUE,
+    FIELDS,
     FINISH,
     FIRST_DUE,
     FIRST_NOT_POISON_DUE,
@@ -37,8 +37,15 @@ from queue_engine.core.jobs.job_table import (
     RENEW,
     SETTLE,
     UNFINISHED,
+    Job,
+    JobRequest,
     JobStatus,
+    LeaseLost,
+    claimed,
+    job_of,
     jobs,
+    lost,
+    new_job,
 )
 from queue_engine.core.observability.log import logged
 from queue_engine.core.observability.trace import current

@@ -8,18 +8,17 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from queue_engine.core.concurrency.lease import kept
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.core.concurrency.pool import Pool
 from queue_engine.core.concurrency.request_context import JOB_HOLDER, RequestPriority, working
+from queue_engine.core.concurrency.tasks import Pool, kept
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
+from queue_engine.core.jobs.job import Dead, Hold, JobResult, Outcome, Retry
 from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
-from queue_engine.core.jobs.outcomes import Dead, Hold, JobResult, Outcome, Retry
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.log import logged
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.clock import Clock
 

@@ -1,4 +1,4 @@
-"""Report the progress of work while it runs.
+"""Report the progress of work while it runs, and count and time events.
 
 It promises nothing: what must not be lost is in the database. A sink that fails harms neither the work nor the others.
 
@@ -77,3 +77,23 @@ class ProgressNotifiers:
                 await sink.on_progress(event)
             except Exception:
                 _log.exception("progress_sink_failed", sink=type(sink).__name__, correlation_id=event.correlation_id)
+
+
+class Meter(Protocol):
+    """Takes figures. It must neither raise nor wait."""
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Something happened `amount` times."""
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Something took this long, in seconds."""
+
+
+class NullMeter:
+    """Counts nothing: for tests and tools without metrics."""
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """Do nothing."""
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """Do nothing."""

@@ -5,10 +5,15 @@ exist: they are on every line of the log, and are stored beside what waits, so t
 
 A delivery's trace id is its GUID. IMQ stores it with the job, the entry and the outbox item, and
 continues it with each. One processor puts the ids on lines of the log (`bot/logs/configure.py`).
+
+OpenTelemetry's API cannot do that: there a span begins and ends in one process. `recording` connects an exporter;
+without one nothing is recorded, and callers make no records.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from typing import Final
 from uuid import UUID, uuid4
@@ -117,3 +122,43 @@ def _trace_id_of(guid: str) -> int:
         return UUID(guid).int
     except ValueError:
         return 0
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecord:
+    """A span that has ended. `error` is the code of its failure, if it failed."""
+
+    name: str
+    context: SpanContext
+    parent: SpanContext | None
+    started: datetime
+    ended: datetime
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    error: str | None = None
+
+
+Record = Callable[[Sequence[TraceRecord]], None]
+"""Takes ended spans. It must neither raise nor wait."""
+
+_records: list[Record] = []
+
+
+@contextmanager
+def recording(record: Record) -> Iterator[None]:
+    """Give all past spans to `record` meanwhile."""
+    _records.append(record)
+    try:
+        yield
+    finally:
+        _records.remove(record)
+
+
+def is_recorded() -> bool:
+    """Whether anything records past spans."""
+    return bool(_records)
+
+
+def record(spans: Sequence[TraceRecord]) -> None:
+    """Give spans to what records them."""
+    for each in _records:
+        each(spans)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from queue_engine.config.merge_commit import MergeCommit, commit_message
 from queue_engine.config.model import Policy
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun
 from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.run import Run, RunMember
 
 _KEPT = 4
 """Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
@@ -50,17 +50,17 @@ class BuiltHistory:
     members: tuple[BuiltMember, ...]
 
 
-def history_of(run: CandidateRun) -> BuiltHistory:
+def history_of(run: Run) -> BuiltHistory:
     """Return the members of a run that are built, without those after the first that is not."""
     members: list[BuiltMember] = []
     for each in run.members:
         if each.commit is None or each.tree is None:
             break
         members.append(BuiltMember(each.number, each.head, each.method, each.commit, each.tree))
-    return BuiltHistory(run.base_tip, tuple(members))
+    return BuiltHistory(run.base_tip or "", tuple(members))
 
 
-def with_ended(kept: Iterable[BuiltHistory], run: CandidateRun, tip: str | None) -> tuple[BuiltHistory, ...]:
+def with_ended(kept: Iterable[BuiltHistory], run: Run, tip: str | None) -> tuple[BuiltHistory, ...]:
     """Keep what an ended run has built on the tip of the base."""
     found: list[tuple[BuiltMember, ...]] = []
     for members in sorted((_after(each, tip) for each in (*kept, history_of(run))), key=len, reverse=True):
@@ -76,18 +76,18 @@ def former_candidates(histories: Iterable[BuiltHistory], candidates: Iterable[st
 
 
 def begun_on(
-    members: tuple[CandidateMember, ...],
+    members: tuple[RunMember, ...],
     histories: Iterable[BuiltHistory],
     tip: str,
     candidates: Collection[str | None],
-) -> tuple[CandidateMember, ...]:
+) -> tuple[RunMember, ...]:
     """Return the members of a new run on this tip, the first ones with the commits of the longest equal history.
 
     The last member has none of the former `candidates`: its commit becomes the candidate of the run.
     """
-    longest: tuple[CandidateMember, ...] = ()
+    longest: tuple[RunMember, ...] = ()
     for history in histories:
-        same: list[CandidateMember] = []
+        same: list[RunMember] = []
         for mine, built in zip(members, _after(history, tip), strict=False):
             if (mine.number, mine.head, mine.method) != (built.number, built.head, built.method):
                 break

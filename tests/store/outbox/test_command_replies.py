@@ -1,7 +1,6 @@
 """What became of commands, as it is kept."""
 
-from queue_engine.domain.notice import CommandReply, Notice, NoticeKind, Reply
-from queue_engine.domain.replies import ReplyKind
+from queue_engine.domain.notice import CommandReply, Notice, NoticeKind, Reply, ReplyKind
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import LEASE, NOW, REPOSITORY, SOON

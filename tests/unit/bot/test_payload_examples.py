@@ -23,8 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
+from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.normalize import MalformedPayload, normalize, why_ignored
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.database import Database

@@ -6,19 +6,23 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.dequeue_reason import Cause
-from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import EntryStatus, Queue, Repository
-from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind, Reply
+from queue_engine.domain.departure import Cause
+from queue_engine.domain.facts import CheckReport, CheckState, FailingCheck
+from queue_engine.domain.model import EntryStatus, Queue, Repository, TimelineEvent, UnmetRequirement
+from queue_engine.domain.notice import (
+    BlockerFacts,
+    CommandReply,
+    Notice,
+    NoticeKind,
+    Reply,
+    ReplyKind,
+    TrainNotice,
+    TrainProgress,
+)
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.replies import ReplyKind
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.train_notice import TrainNotice, TrainProgress
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory, ReplyFacts
 from queue_engine.queries.queue_status import EntryBlock, EntryView, GitHubOutage, Position, QueueStatus
-from queue_engine.rules.fair_share import FairShare
+from queue_engine.rules.priority import FairShare
 from tests.store.examples import entry
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import asyncio
 
 from notifications.event_bus import Event, EventBus
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from tests.unit.notifications.notices import NOW, REPOSITORY
 
 

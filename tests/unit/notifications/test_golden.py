@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 
-from notifications.render.check_run import render_check_run
-from notifications.render.comment import content, render_comment
+from notifications.render.comment import content, render_check_run, render_comment
 from notifications.render.history import history_lines
 from notifications.texts import HISTORY
-from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind
+from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import ReplyKind
 from tests.unit.notifications.notices import (
     FAILING_CHECKS,
     FLAKY_EVENTS,

@@ -9,9 +9,8 @@ from notifications.outbox_dispatcher import OutboxDispatcher
 from notifications.render.comment import render_comment
 from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound, Unavailable
-from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.notice import NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import ReplyKind
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.unit.notifications.github_double import MovedClock, Post

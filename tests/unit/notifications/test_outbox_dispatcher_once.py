@@ -7,8 +7,7 @@ from datetime import timedelta
 import pytest
 
 from notifications.outbox_dispatcher import LEASE, OutboxDispatcher
-from notifications.render.check_run import external_id, render_check_run
-from notifications.render.comment import render_comment
+from notifications.render.comment import external_id, render_check_run, render_comment
 from queue_engine.domain.errors import RateLimitError, Unavailable
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason

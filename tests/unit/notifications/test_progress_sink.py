@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from notifications.event_bus import Event, EventBus
-from notifications.progress_sink import BusProgress, CheckRunProgress
-from notifications.render.check_run import render_check_run
+from notifications.event_bus import BusProgress, CheckRunProgress, Event, EventBus
+from notifications.render.comment import render_check_run
 from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import Notice, NoticeKind

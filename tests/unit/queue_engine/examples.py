@@ -18,10 +18,11 @@ from queue_engine.domain.facts import (
     Permission,
     PullRequest,
     RequiredCheck,
+    WorkflowRun,
 )
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.workflow_runs import WorkflowRun
-from queue_engine.planner.actions import Facts
+from queue_engine.planner.actions import Facts, RunContext, Verdict
+from queue_engine.planner.check_outcome import judge_checks
 from tests.store import examples as stored
 from tests.store.examples import changed
 
@@ -40,6 +41,11 @@ WAITING = (PENDING, UPDATING, CHECKING, READY)
 def entry(**changes: Any) -> Entry:
     """Pull request 1 at the front, pending since NOW."""
     return changed(stored.entry(), **changes)
+
+
+def judged_run(front: Entry, facts: Facts, policy: Policy, now: datetime) -> Verdict:
+    """What the checks of this entry's run show."""
+    return judge_checks(front.run, RunContext.of(front), facts, policy, now)
 
 
 def pull(**changes: Any) -> PullRequest:

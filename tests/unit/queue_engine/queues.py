@@ -1,15 +1,19 @@
 """A queue with a front: its entries, its recorded events, and who asks to join."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from queue_engine.config.model import FreezeRules, Policy
+from queue_engine.config.model import FreezeRules, Policy, TrainRules
+from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Entry, Pause, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.front import find_front
-from queue_engine.planner.front import Front, QueueWait
+from queue_engine.executor.front import make
+from queue_engine.executor.queue_pass import find_members
+from queue_engine.executor.run_store import TrainState
+from queue_engine.planner.queue_plan import Front, Members, QueueChange, QueueWait, front_without_policy, next_front
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import stand
 from tests.unit.queue_engine.engine_setup import Setup
@@ -57,7 +61,33 @@ async def pause(scene: Setup, queue: Queue, reason: Reason, until: datetime | No
         await tx.pauses.put(queue.id, Pause(reason, "why", NOW - HOUR, until))
 
 
+async def find(scene: Setup, queue: Queue, policy: Policy | None = POLICY) -> Front | QueueWait | QueueChange:
+    """The front, after a pass has made the changes that come first."""
+    state = TrainState(scene.engine, queue, policy or Policy(), TrainRules(), lambda: True)
+    await state.load()
+    if policy is None:
+        return front_without_policy(state.queue, state.entries, state.now)
+    state.generation = state.queue.generation
+    found = await find_members(state)
+    if isinstance(found, QueueWait):
+        return found
+    front = next_front(found, state.now)
+    if isinstance(front, QueueChange):
+        await make(scene.engine, state.queue, front, policy)
+        return await find(scene, queue, policy)
+    return front
+
+
 async def take(scene: Setup, queue: Queue, policy: Policy | None = POLICY) -> int | QueueWait:
     """The number of the front entry."""
-    found = await find_front(scene.engine, queue.id, policy)
+    found = await find(scene, queue, policy)
+    assert not isinstance(found, QueueChange)
     return found.entry.number if isinstance(found, Front) else found
+
+
+def front_of(entries: Sequence[Entry], blockers: Sequence[Blocker], now: datetime = NOW) -> int | None:
+    """The number of the entry that a pass would work on next, preempting the front if need be."""
+    match next_front(Members(tuple(entries), tuple(blockers), None), now):
+        case Front(chosen) | QueueChange(entries=(_, chosen)):
+            return chosen.number
+    return None

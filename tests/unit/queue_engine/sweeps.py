@@ -9,7 +9,8 @@ from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.reconciler import PULL_REQUEST_JOB, Reconciler
+from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
+from queue_engine.handlers.reconciler import Reconciler
 
 
 def a_job(request: dict[str, Any]) -> Job:

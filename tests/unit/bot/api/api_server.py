@@ -16,8 +16,7 @@ from pydantic import SecretStr
 from bot.api.access import Access
 from bot.api.app import PREFIX, create_api
 from bot.api.permissions import People
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
+from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from queue_engine.config.model import Policy
 from queue_engine.domain.port import GitHub

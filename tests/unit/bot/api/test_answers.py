@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.api.answers import as_json, state_fields
-from bot.api.views import TrainAnswer
+from bot.api.views import TrainAnswer, as_json, state_fields
 from notifications.render.status import answer_text
 from queue_engine.config.model import Policy
-from queue_engine.domain.failing_check import FailingCheck
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.notice import TrainNotice, TrainProgress
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
     REASONS,
@@ -22,7 +22,6 @@ from queue_engine.domain.reasons import (
     Reason,
     WaitReason,
 )
-from queue_engine.domain.train_notice import TrainNotice, TrainProgress
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.rules import eligibility
 from tests.unit.queue_engine.examples import NOW, REPOSITORY

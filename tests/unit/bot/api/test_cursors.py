@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.api.cursors import cursor_after, parse_cursor
 from bot.api.errors import ApiError
+from bot.api.payload import cursor_after, parse_cursor
 
 AT = datetime(2026, 3, 14, 15, tzinfo=UTC)
 

@@ -3,8 +3,7 @@
 import pytest
 from aiohttp import web
 
-from bot.api.doctor import DoctorRoutes
-from bot.api.finding import Report
+from bot.api.finding import DoctorRoutes, Report
 from queue_engine.core.database.database import Database
 from queue_engine.store import Store
 from tests.unit.bot.api.api_server import ApiServer, an_api_server

@@ -8,11 +8,10 @@ import pytest
 from aiohttp import web
 
 from bot.api.access import Access
-from bot.api.app import PREFIX, create_api, routes
-from bot.api.calls import PriorityCall
-from bot.api.openapi import document
+from bot.api.app import PREFIX, create_api, document, routes
 from bot.api.payload import Payload
 from bot.api.routes import Caller, Route, Variable, parts
+from bot.api.views import PriorityCall
 from docs import calls
 from docs.generate import OPENAPI, ROOT
 from queue_engine.commands.table import PRIORITIES

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from bot.cli import main, maintenance, setup
 from bot.process import lifecycle
-from bot.process.errors import FileRefused, NotListening, NotMigrated
+from bot.process.sqlite_file import FileRefused, NotListening, NotMigrated
 from bot.settings.environment import Settings
 from queue_engine.core.database.outage import OutageKind
 from tests.support.plain_words import faults

@@ -14,10 +14,9 @@ from sqlalchemy import select
 from bot.process.sqlite_file import exclusive
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.known_facts import Fact, Push, of_branch
-from queue_engine.domain.model import Pause
+from queue_engine.domain.model import Pause, TimelineEvent
 from queue_engine.domain.notice import CommandReply
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Transaction
 from queue_engine.store.queue_file import MARK
 from queue_engine.store.tables import outbox

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.doctor.doctor import sink_findings
-from bot.doctor.facts import HostFacts
-from bot.doctor.host_facts import read_host
+from bot.doctor.facts import HostFacts, read_host
 from bot.settings.environment import load_host_settings
 from notifications.sinks.sender import DISABLED
 from queue_engine.core.jobs.dead_letters import DeadLetter

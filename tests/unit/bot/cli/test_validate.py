@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bot.cli import main, setup
+from queue_engine.config.file import as_keys
 from queue_engine.config.model import Policy
-from queue_engine.config.policy import as_keys
 
 Validate = Callable[..., Result]
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from bot.doctor.host_checks import host_findings
-from bot.doctor.host_facts import read_host
+from bot.doctor.app_checks import host_findings
+from bot.doctor.facts import read_host
 from bot.settings.environment import load_settings
 
 

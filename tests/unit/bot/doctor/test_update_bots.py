@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.doctor.facts import RepositoryFacts
-from bot.doctor.update_bots import update_bot_findings
+from bot.doctor.repository_checks import update_bot_findings
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.model import Repository

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.doctor.webhook_address import address_fault
+from bot.doctor.webhook_probe import address_fault
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from pydantic import SecretStr
 
 from bot.gateway import Gateway
 from bot.gateway.http.connection import Connection
+from bot.gateway.people import KnownTeams
 from bot.gateway.policies import Policies
-from bot.gateway.teams import KnownTeams
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
+from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from github_emulator import CISettings, EmulatorServer, GitHub
 from queue_engine.domain.model import Repository

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.gateway.check_run_batches import _result
-from bot.gateway.http.graphql import ErrorAnswer
+from bot.gateway.comments_and_checks import _result
+from bot.gateway.http.client import ErrorAnswer
 from queue_engine.domain.errors import Invalid, Unavailable
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
+from bot.gateway.people import KnownTeams
 from bot.gateway.policies import Policies
-from bot.gateway.teams import KnownTeams
 from queue_engine.domain.errors import GitHubError, Invalid
 from queue_engine.domain.policy import SharedConfig
 from queue_engine.store import Store

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from bot.gateway.people import KnownTeams
 from bot.gateway.policies import Policies
-from bot.gateway.teams import KnownTeams
 from queue_engine.domain.errors import Invalid, Unavailable
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode

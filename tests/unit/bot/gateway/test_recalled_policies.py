@@ -6,9 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from bot.gateway import config_parse
+from bot.gateway.people import KnownTeams
 from bot.gateway.policies import Policies
-from bot.gateway.teams import KnownTeams
 from queue_engine.config.file import Config
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
@@ -143,7 +142,7 @@ async def test_files_with_one_text_are_parsed_once(
         parsed.append(text)
         return read(text, defaults)
 
-    monkeypatch.setattr(config_parse, "read", counted)
+    monkeypatch.setattr(policies, "read", counted)
     keys = [(REPOSITORY, branch, (0, 0)) for branch in branches]
     await restarted.recall(keys)
     found = [restarted.cached(*key) for key in keys]

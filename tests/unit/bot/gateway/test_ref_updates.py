@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bot.gateway.http.graphql import ErrorAnswer, QueryAnswer
+from bot.gateway.http.client import ErrorAnswer, QueryAnswer
 from github_emulator import Fault
 from queue_engine.domain.errors import Forbidden, HeadConflict, MergeError, Unavailable
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from bot.gateway import app, doctor_reads, people, schemas, teams
+from bot.gateway import app, doctor_reads, people, schemas
 from bot.gateway.rules import schemas as rules
 from bot.registration import site
 from bot.webhooks import normalize, payloads
@@ -30,8 +30,8 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     "POST /app/installations/{}/access_tokens 201": (schemas.TokenAnswer,),
     "POST /app-manifests/{}/conversions 201": (site._Conversion,),
     "GET /rate_limit 200": (app._LimitsAnswer,),
-    "GET /users/{} 200": (people._AccountAnswer, teams._OwnerAnswer),
-    "GET /orgs/{}/teams/{}/members 200 []": (teams._MemberAnswer,),
+    "GET /users/{} 200": (people._AccountAnswer, people._OwnerAnswer),
+    "GET /orgs/{}/teams/{}/members 200 []": (people._MemberAnswer,),
     "GET /user/{} 200": (people._AccountAnswer,),
     "GET /installation/repositories 200 repositories []": (schemas.RepositoryAnswer,),
     f"GET {R} 200": (schemas.RepositoryAnswer, doctor_reads._SettingsAnswer),
@@ -265,7 +265,7 @@ def test_every_model_is_compared_and_every_field_of_it_is_known_to_github() -> N
     names = {(each.__name__, field) for each, field in known for each in each.__mro__}
     unknown = {
         (model.__name__, field)
-        for module in (app, doctor_reads, site, payloads, people, rules, schemas, teams)
+        for module in (app, doctor_reads, site, payloads, people, rules, schemas, people)
         for model in vars(module).values()
         if isinstance(model, type) and issubclass(model, BaseModel) and model.__module__ == module.__name__
         for field in model.model_fields.keys() & model.__annotations__.keys()

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from bot.gateway.http.connection import Connection
-from bot.gateway.teams import KnownTeams, Team, Teams
+from bot.gateway.people import KnownTeams, Team, Teams
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store

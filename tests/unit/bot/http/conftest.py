@@ -8,9 +8,8 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot.http.limits import Limits
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
+from bot.http.connections import Limits
+from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from queue_engine.domain.webhooks import WebhookEvent
 from tests.unit.bot.conftest import ManualClock

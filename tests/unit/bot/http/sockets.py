@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from bot.http.limits import Limits
+from bot.http.connections import Limits
 
 SECRET = "a secret that nobody guesses, and long"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"

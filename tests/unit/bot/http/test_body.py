@@ -7,7 +7,7 @@ from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
-from bot.http.body import Refused, read_body
+from bot.http.form import Refused, read_body
 
 
 async def test_bytes_of_a_body_read_in_vain_are_freed_at_once() -> None:

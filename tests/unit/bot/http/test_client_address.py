@@ -8,8 +8,7 @@ from multidict import CIMultiDict
 from structlog.testing import capture_logs
 
 from bot.http.client_address import ClientAddresses, UntrustedProxy
-from bot.settings.environment import SettingsProblem, load_host_settings
-from bot.settings.page_settings import client_header, trusted_proxies
+from bot.settings.environment import SettingsProblem, client_header, load_host_settings, trusted_proxies
 
 
 class _Transport:

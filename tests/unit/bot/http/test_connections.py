@@ -11,10 +11,9 @@ from unittest import mock
 import pytest
 from structlog.testing import capture_logs
 
-from bot.http.connections import Connections
-from bot.http.limits import Limits, file_limit, limits_for
+from bot.http.connections import Connections, Limits, file_limit, limits_for
 from bot.http.site import AcceptErrors
-from bot.logs.throttle import LogThrottle
+from bot.logs.configure import LogThrottle
 from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
 

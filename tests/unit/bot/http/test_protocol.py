@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from bot.http.connections import Connections
-from bot.http.limits import Limits
+from bot.http.connections import Connections, Limits
 from bot.http.protocol import ClientConnection, notifying
 from tests.support.real_time import LIMIT
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.http.limits import Limits
+from bot.http.connections import Limits
 from tests.unit.bot.http.sockets import HEALTH, SHORT, Serve
 
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from bot.http.limits import Limits
+from bot.http.connections import Limits
 from tests.unit.bot.http.sockets import HEALTH, SHORT, Serve
 
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from bot.http.shared_slots import SharedSlots, SlotRefused
+from bot.http.connections import SharedSlots, SlotRefused
 
 
 def taking(stack: ExitStack, slots: SharedSlots, *readers: str) -> list[asyncio.Event]:

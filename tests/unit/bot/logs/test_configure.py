@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from bot.logs.configure import configure
-from bot.logs.secrets import mask
+from bot.logs.configure import configure, mask
 from queue_engine.core.database.outage import Busy
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound, RateLimitError, Unavailable

@@ -8,8 +8,8 @@ import pytest
 from prometheus_client import Metric
 
 from bot.metrics import FAMILIES, Kind, Metrics
-from bot.metrics.exposition import merged, parsed, text, with_process_label
 from bot.metrics.families import Source
+from bot.metrics.gauges import merged, parsed, text, with_process_label
 from docs.generate import ROOT
 
 METERED = {family.meter: family for family in FAMILIES if family.meter}

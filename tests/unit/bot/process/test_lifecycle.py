@@ -15,15 +15,14 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from bot.process import lifecycle
-from bot.process.errors import NotListening, NotMigrated
+from bot.process.sqlite_file import NotListening, NotMigrated
 from bot.process.wiring import Bot
 from bot.settings.environment import Settings, load_settings
 from github_emulator import EmulatorServer, GitHub
 from github_emulator import SystemClock as EmulatorClock
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.outage import ReadOnly
-from queue_engine.core.timing.clock import SystemClock
-from queue_engine.core.timing.clock_changes import ClockChange
+from queue_engine.core.timing.clock import ClockChange, SystemClock
 from queue_engine.migrations import migrate
 from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import text
 
-from bot.process.errors import NotMigrated
-from bot.process.migration import prepare
+from bot.process.sqlite_file import NotMigrated, prepare
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import HEAD, current
 

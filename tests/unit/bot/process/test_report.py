@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot import __version__
 from bot.gateway.http.limits import Budget
 from bot.metrics import FAMILIES, Metrics
-from bot.metrics.exposition import parsed
 from bot.metrics.families import Source
+from bot.metrics.gauges import parsed
 from bot.process.report import INTERVAL, ProcessReporter
 from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.core.database.database import Database

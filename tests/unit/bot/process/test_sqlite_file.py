@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from bot.process.errors import FileRefused, StartRefused
-from bot.process.sqlite_file import exclusive
+from bot.process.sqlite_file import FileRefused, StartRefused, exclusive
 from tests.support.plain_words import faults
 
 

@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestServer
 
 from bot.gateway.http.client import Client
 from bot.registration.credentials import Credentials
-from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, addresses_of
+from bot.registration.stored import MemorySecrets
 from github_emulator import EmulatorServer, GitHub
 from over_http.browser_forms import Page, Person
 from tests.unit.bot.conftest import ManualClock

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from bot.gateway.http.scopes import OPTIONAL
 from bot.registration.credentials import PLATFORMS, Credentials, deserialize, serialize
 from bot.registration.manifest import REASONS, choices, chosen_permissions, read_manifest, unknown_optional
-from bot.registration.pages import InstalledPage, step_page
+from bot.registration.site import InstalledPage, step_page
 from bot.settings.environment import load_settings
 
 SECRET = "it's a $ecret of 30 characters"  # pragma: allowlist secret

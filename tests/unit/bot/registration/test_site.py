@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 from yarl import URL
 
 from bot.gateway.http.client import Client
-from bot.registration.one_time_secrets import MemorySecrets
 from bot.registration.site import Offer, RegistrationSite, addresses_of, registration_url
-from bot.settings.github_website import website
+from bot.registration.stored import MemorySecrets
+from bot.settings.safe_values import website
 from github_emulator import Fault
 from over_http.browser_forms import Person
 from tests.unit.bot.registration.conftest import Registration

@@ -9,8 +9,7 @@ from aiohttp import web
 from pydantic import SecretStr
 from pytest_aiohttp import AiohttpClient
 
-from bot.web.application import create_app, serve
-from bot.web.readiness import Check, Readiness, RequirementError
+from bot.web.application import Check, Readiness, RequirementError, create_app, serve
 from bot.webhooks.receiver import Receiver
 from queue_engine.core.database.outage import Busy, OutageKind
 from queue_engine.domain.webhooks import WebhookEvent

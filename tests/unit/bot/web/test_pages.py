@@ -14,7 +14,7 @@ from jinja2 import UndefinedError
 from bot.api.errors import ApiError
 from bot.settings.derived_keys import derive_key
 from bot.web.addresses import login_url, own_path
-from bot.web.login.viewer import ANONYMOUS, Viewer, viewer
+from bot.web.login.sessions import ANONYMOUS, Viewer, viewer
 from bot.web.pages.render import duration, environment
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.static_files import static_url

@@ -7,8 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.metrics import Metrics
-from bot.web.application import create_app, serve
-from bot.web.readiness import Readiness
+from bot.web.application import Readiness, create_app, serve
 from bot.webhooks.receiver import Receiver
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.webhooks.signed import SECRET, Inbox

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from bot.metrics import Metrics
-from bot.metrics.exposition import text
+from bot.metrics.gauges import text
 from bot.webhooks.receiver import Receiver
 from tests.unit.bot.conftest import ManualClock
 from tests.unit.bot.metrics.test_meter import values

@@ -4,9 +4,9 @@ import pytest
 
 from imq_demo.trains.landing import LandingMode
 from imq_demo.trains.train_changes import BASE_LIMIT, CHECK, WORKFLOW, changes_of, passes, start_files
+from queue_engine.config.file import policy_for
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
-from queue_engine.config.policy import policy_for
 from queue_engine.domain.facts import MergeMethod
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notifications.render.check_run import completes, conclusion, external_id, render_check_run
+from notifications.render.comment import completes, conclusion, external_id, render_check_run
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import mentions

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifications.render.comment import MARKER, kind_of, render_comment
-from notifications.render.escape import link
-from notifications.render.formats import duration
+from notifications.render.escape import duration, link
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from tests.unit.notifications.hostile import NASTY, flat, mentions, skeleton

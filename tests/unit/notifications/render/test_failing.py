@@ -2,8 +2,8 @@
 
 from hypothesis import given
 
-from notifications.render.failing import failing_list, failing_sentence
-from queue_engine.domain.failing_check import FailingCheck
+from notifications.render.status import failing_list, failing_sentence
+from queue_engine.domain.facts import FailingCheck
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 
 

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifications.render import replies as texts
 from notifications.render.comment import MARKER, render_comment
-from notifications.texts import replies as texts
 from notifications.texts.why import STATES
 from queue_engine.commands.table import CATALOGUE
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.notice import NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.replies import ReplyKind
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 from tests.unit.notifications.notices import REPLIES, answer, entry_status, event, facts, of_kind
 

@@ -4,8 +4,7 @@ import pytest
 
 from notifications.render.comment import content, render_comment
 from notifications.render.trains import chance, suspicion_sentence
-from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.train_notice import TrainProgress
+from queue_engine.domain.notice import NoticeKind, TrainProgress
 from tests.unit.notifications.trains import TRAINS, landed, member
 
 

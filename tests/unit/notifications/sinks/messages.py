@@ -3,13 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from notifications.sinks.message import FailingCheck, Message
-from notifications.sinks.signature import key_of
-from notifications.sinks.sink import EventKind, Sink, SinkKind
-from notifications.sinks.sink_jobs import request_of
+from notifications.sinks.sink import EventKind, FailingCheck, Message, Sink, SinkKind, key_of, request_of
 from notifications.sinks.text import Site
-from queue_engine.core.jobs.job import Job
-from queue_engine.core.jobs.job_table import JobStatus
+from queue_engine.core.jobs.job import Job, JobStatus
 from queue_engine.domain.reasons import Reason
 from tests.support.sink_receiver import SECRET
 

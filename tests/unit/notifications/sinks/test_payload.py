@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from notifications.sinks.message import Message
 from notifications.sinks.sender import payload
-from notifications.sinks.sink import EventKind
-from notifications.sinks.text import Site, headline, sentence
-from notifications.texts.sinks import HEADLINES
+from notifications.sinks.sink import EventKind, Message
+from notifications.sinks.text import HEADLINES, Site, headline, sentence
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.sinks.messages import AT, EJECTED, SITE
 

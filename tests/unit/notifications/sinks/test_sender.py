@@ -10,7 +10,7 @@ import pytest
 from notifications.sinks.answers import Answer, ReceiverError
 from notifications.sinks.sender import DISABLED, MOST_AT_ONCE, SinkSender
 from notifications.sinks.sink import Sink, SinkKind
-from queue_engine.core.jobs.outcomes import Dead, Hold, Outcome, Retry
+from queue_engine.core.jobs.job import Dead, Hold, Outcome, Retry
 from tests.unit.notifications.sinks.messages import AT, SITE, job_of, sink
 
 SECOND = timedelta(seconds=1)

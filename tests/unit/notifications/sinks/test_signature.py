@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.hmac import HMAC
 
-from notifications.sinks.signature import headers, key_of
+from notifications.sinks.sink import headers, key_of
 from tests.support.sink_receiver import SECRET
 
 AT = datetime.fromtimestamp(1614265330, UTC)

@@ -4,13 +4,10 @@ from typing import Any
 
 import pytest
 
-from notifications.sinks.message import kind_of, of_dead_letter, of_event
-from notifications.sinks.sink import EventKind
-from notifications.sinks.sink_jobs import SinkJobs, wants
+from notifications.sinks.sink import EventKind, SinkJobs, kind_of, of_dead_letter, of_event, wants
 from queue_engine.core.jobs.dead_letters import DeadLetter
-from queue_engine.domain.model import Queue
+from queue_engine.domain.model import WHOLE_QUEUE, Queue, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from tests.store.examples import REPOSITORY
 from tests.unit.notifications.sinks.messages import AT, sink
 

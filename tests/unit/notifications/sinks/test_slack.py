@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifications.sinks.message import FailingCheck
+from notifications.sinks.sink import FailingCheck
 from notifications.sinks.slack import slack_payload
 from tests.unit.notifications.sinks.messages import EJECTED, SITE
 

@@ -8,12 +8,11 @@ from typing import cast
 import pytest
 
 from queue_engine.admission.admit import handle_enqueue_request
-from queue_engine.admission.case import Case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.admission.throttle import labeling
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason

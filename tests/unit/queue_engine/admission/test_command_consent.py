@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from queue_engine.admission.command_consent import changed_since, consents, is_commands
+from queue_engine.admission.head_consent import changed_since, consents, is_commands
 from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.handlers.pull_requests import PullRequestChanges
 from queue_engine.handlers.shadow_mode import ShadowHandler
-from queue_engine.rules.consent_changes import CHANGED_SINCE_COMMAND
+from queue_engine.rules.consent import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.support.webhooks import a_webhook

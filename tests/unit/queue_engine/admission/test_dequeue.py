@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from queue_engine.admission.case import load_case
-from queue_engine.admission.dequeue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.core.database.database import Database
 from queue_engine.domain.facts import Permission, Snapshot

@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from queue_engine.admission.label_throttle import count_label, numbers_put_off
-from queue_engine.admission.throttle import labeling
+from queue_engine.admission.throttle import count_label, labeling, numbers_put_off
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot

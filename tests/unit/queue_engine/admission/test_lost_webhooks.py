@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from queue_engine.admission.lost_webhooks import (
+from queue_engine.admission.head_consent import (
     LOST_LABEL_JOB,
     await_webhook,
     is_labeled_head,
@@ -15,7 +15,8 @@ from queue_engine.admission.lost_webhooks import (
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job_store import Job
 from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
-from queue_engine.handlers.reconciler import PULL_REQUEST_JOB, Reconciler
+from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
+from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.store import Store
 from tests.store.examples import LEASE, TICK
 from tests.unit.queue_engine.engine_setup import Setup

@@ -9,8 +9,8 @@ from queue_engine.admission.case import load_case
 from queue_engine.admission.revalidate import revalidate
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.new_heads import NewHead
 from queue_engine.store import Store
 from tests.support.policies import StaticPolicies

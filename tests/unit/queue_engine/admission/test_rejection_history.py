@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.admission.rejection_history import RejectionHistory, rejection_history
+from queue_engine.admission.rejection import RejectionHistory, rejection_history
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, REPOSITORY, SECOND
 

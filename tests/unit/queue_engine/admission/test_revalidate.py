@@ -13,7 +13,7 @@ from queue_engine.domain.facts import BranchRules
 from queue_engine.domain.known_facts import Fact, MergeRequest, MergeResult, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.handlers.reviews import reviewed
+from queue_engine.handlers.checks import reviewed
 from queue_engine.store import Store
 from queue_engine.store.rejections import Throttle
 from tests.support.webhooks import a_webhook

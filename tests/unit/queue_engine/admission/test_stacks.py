@@ -11,9 +11,9 @@ from queue_engine.admission.stacks import followed, place_of
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRead
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot, StackMember, StackPosition
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.effects.context import Engine
 from queue_engine.rules.eligibility import Reject
 from queue_engine.store import Store

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from queue_engine.commands.comments import commands_in
-from queue_engine.commands.parse import CommandRequest, ParseError, parse_priority, read
+from queue_engine.commands.parse import CommandRequest, ParseError, commands_in, parse_priority, read
 from queue_engine.commands.table import CATALOGUE, MAX_COMMANDS, CommandName
 
 FENCE = "```"

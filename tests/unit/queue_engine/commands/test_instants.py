@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.commands.instants import FARTHEST, until
+from queue_engine.commands.parse import FARTHEST, until
 from queue_engine.config.freezes import window
 from queue_engine.config.model import FreezeRules, Policy
 from queue_engine.domain.policy import WeeklyFreeze

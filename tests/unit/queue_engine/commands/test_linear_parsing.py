@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from queue_engine.commands.comments import commands_in
+from queue_engine.commands.parse import commands_in
 from queue_engine.config.merge_commit import MergeCommit, commit_message, without_comments
 from tests.unit.queue_engine.examples import pull
 

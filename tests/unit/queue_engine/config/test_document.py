@@ -4,8 +4,7 @@ from contextlib import suppress
 
 import pytest
 
-from queue_engine.config.document import parse
-from queue_engine.config.problems import ConfigError
+from queue_engine.config.document import ConfigError, parse
 
 
 def problem(text: str) -> str:

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.config.file import Config
+from queue_engine.config.document import ConfigError, Problem
+from queue_engine.config.file import Config, policy_for
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import _SENTENCES, declared_mode, decoded, read
-from queue_engine.config.policy import policy_for
-from queue_engine.config.problems import ConfigError, Problem
 from queue_engine.domain.policy import Mode, PushPolicy
 
 

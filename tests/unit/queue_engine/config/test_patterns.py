@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from queue_engine.config.file import policy_for
 from queue_engine.config.model import BlockRules, Policy
 from queue_engine.config.parse import read
 from queue_engine.config.patterns import (
@@ -14,7 +15,6 @@ from queue_engine.config.patterns import (
     path_pattern,
     title_pattern,
 )
-from queue_engine.config.policy import policy_for
 
 
 @pytest.mark.parametrize(

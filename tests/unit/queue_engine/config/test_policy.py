@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from queue_engine.config.file import Config
+from queue_engine.config.file import Config, as_keys, labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.model import (
     KEYS,
     BlockRules,
@@ -24,7 +24,6 @@ from queue_engine.config.model import (
     WaitLimits,
 )
 from queue_engine.config.parse import keys, read
-from queue_engine.config.policy import as_keys, labels_of, policy_for, queue_only_labels_of
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     Candidates,

@@ -10,10 +10,9 @@ from ruamel.yaml import YAML
 
 from docs.generate import ROOT, SCHEMA
 from docs.keys import schema
-from queue_engine.config.document import parse
+from queue_engine.config.document import ConfigError, parse
 from queue_engine.config.file import json_schema
 from queue_engine.config.parse import read
-from queue_engine.config.problems import ConfigError
 from tests.unit.queue_engine.config.test_policy import EVERYTHING, LAYERED
 
 VALIDATOR = jsonschema_rs.validator_for(json_schema())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.config.file import policy_for
 from queue_engine.config.model import (
     KEYS,
     BlockRules,
@@ -20,7 +21,6 @@ from queue_engine.config.model import (
     WaitLimits,
 )
 from queue_engine.config.parse import read
-from queue_engine.config.policy import policy_for
 from queue_engine.config.shared import limited, tightened
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.config.timing import duration, shown
+from queue_engine.config.kinds import duration, shown
 
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=9999)))

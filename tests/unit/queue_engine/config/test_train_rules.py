@@ -2,10 +2,10 @@
 
 import pytest
 
+from queue_engine.config.document import ConfigError
+from queue_engine.config.file import policy_for
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.config.parse import read
-from queue_engine.config.policy import policy_for
-from queue_engine.config.problems import ConfigError
 from queue_engine.domain.policy import Candidates
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.database import Database
-from queue_engine.core.observability.trace_record import recording
+from queue_engine.core.observability.trace import recording
+from queue_engine.domain.model import WHOLE_QUEUE, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store, Transaction
 from tests.store.examples import NOW, REPOSITORY, queue, stand

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.effects.labels import LabelStates, effective_labels, label_states

@@ -8,15 +8,14 @@ import pytest
 from queue_engine.config.model import CommentRules, Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.dequeue_reason import DequeueReason
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.effects import notices, record
-from queue_engine.effects.check_runs import PROGRESS
 from queue_engine.effects.context import Change
+from queue_engine.effects.notices import PROGRESS
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, changed, queue, stand

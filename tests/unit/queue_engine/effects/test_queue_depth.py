@@ -6,7 +6,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.queue_depth import announce_joined
+from queue_engine.effects.record import announce_joined
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.unit.queue_engine.engine_setup import Setup

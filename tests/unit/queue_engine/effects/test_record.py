@@ -6,7 +6,7 @@ import pytest
 
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason

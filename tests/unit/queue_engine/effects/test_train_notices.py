@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects import notices
 from queue_engine.store import Store
 from queue_engine.store.trains import TrainMemory
@@ -16,18 +16,18 @@ async def test_landing_by_a_train_says_with_whom(store: Store) -> None:
     """The comment names the others, which no one sees in the pull request itself."""
     first, second = await joined(store, 1, 2)
     async with store.transaction() as tx:
-        run = CandidateRun(
+        run = Run(
             id=None,
             queue_id=first.queue_id,
             base_branch="main",
             base_tip="0" * 40,
-            members=tuple(CandidateMember(each.number, each.id, each.head) for each in (first, second)),
+            members=tuple(RunMember(each.number, each.id, each.head) for each in (first, second)),
             tested=frozenset({1, 2}),
             trigger=CandidateTrigger.PUSH,
-            state=CandidateState.LANDING,
+            state=RunState.LANDING,
             started_at=NOW,
         )
-        stored = await tx.candidate_runs.add(run)
+        stored = await tx.runs.add(run)
         landed = replace(first, run=replace(first.run, candidate_run=stored.id))
         await notices.announce_landed(tx, landed, "4" * 40, ALL, NOW, mismatch=None)
     notice = await wanted(store)

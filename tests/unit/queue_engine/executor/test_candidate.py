@@ -3,9 +3,9 @@
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_run import CandidateMember, CandidateState
 from queue_engine.domain.errors import HeadConflict
 from queue_engine.domain.facts import Branch, Commit
+from queue_engine.domain.run import RunMember, RunState
 from queue_engine.executor.candidate import build
 from queue_engine.store import Store
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
@@ -29,7 +29,7 @@ async def test_member_that_does_not_merge_waits_for_those_ahead_of_it(store: Sto
     assert state.memory.conflicts == {2: (1,)}
     assert state.memory.trains.runs[0].tested == {1, 3}
     await build(state, left)
-    assert state.runs[0].state is CandidateState.TESTING
+    assert state.runs[0].state is RunState.TESTING
     assert state.runs[0].candidate == "merge-of-head-3"
 
 
@@ -56,7 +56,7 @@ async def test_first_member_that_adds_nothing_or_conflicts_leaves_the_queue(
 
 async def test_branch_on_which_a_conflict_was_found_is_deleted_with_the_run(store: Store) -> None:
     """All other members were merged for another run, and IMQ made the branch for this one."""
-    members = [CandidateMember(1, "", "head-1", commit="c1", tree="t1", reused=True), CandidateMember(2, "", "head-2")]
+    members = [RunMember(1, "", "head-1", commit="c1", tree="t1", reused=True), RunMember(2, "", "head-2")]
     state, run = await a_state(store, TrainGitHub(**{"head-2": CONFLICT}), (1, 2), members=members)
     await build(state, run)
     await state.load()

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job import Hold
 from queue_engine.core.jobs.job_store import Job
-from queue_engine.core.jobs.outcomes import Hold
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.executor.cleanup import CandidateCleanup
 from queue_engine.executor.run_store import TrainState
 from queue_engine.store import Store
@@ -27,19 +27,19 @@ def store(sqlite_database: Database) -> Store:
     return Store(sqlite_database)
 
 
-async def ended(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
+async def ended(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, Run]:
     """A run of one member that ended after its candidate was published."""
-    mine = CandidateMember(1, "", "head-1", commit="c1", tree="t1")
-    given: dict[str, Any] = {"candidate": "c1", "published_at": NOW, "state": CandidateState.ENDED, **run}
+    mine = RunMember(1, "", "head-1", commit="c1", tree="t1")
+    given: dict[str, Any] = {"candidate": "c1", "published_at": NOW, "state": RunState.ENDED, **run}
     members = given.pop("members", [mine])
-    state, _ = await a_state(store, github, (1,), members=members, **{**given, "state": CandidateState.TESTING})
+    state, _ = await a_state(store, github, (1,), members=members, **{**given, "state": RunState.TESTING})
     async with store.transaction() as tx:
-        kept = await tx.candidate_runs.save(replace(state.runs[0], state=CandidateState.ENDED))
+        kept = await tx.runs.save(replace(state.runs[0], state=RunState.ENDED))
     return state, kept
 
 
 async def cleaned(
-    state: TrainState, run: CandidateRun, *, cancels: bool = False, made: bool = False, holds: int = 0
+    state: TrainState, run: Run, *, cancels: bool = False, made: bool = False, holds: int = 0
 ) -> Hold | None:
     """Do the job of this run; `made`: its pass made the build branch; `holds`: how often it waited for a permission."""
     request = {"run": run.id, "queue_id": run.queue_id, "branches": True, "made": made, "cancels": cancels}
@@ -47,10 +47,10 @@ async def cleaned(
     return await CandidateCleanup(state.engine).clean(cast(Job, job))
 
 
-async def is_kept(store: Store, run: CandidateRun) -> bool:
+async def is_kept(store: Store, run: Run) -> bool:
     """Whether the record of the run is still there."""
     async with store.reading() as tx:
-        return await tx.candidate_runs.get(run.id or 0) is not None
+        return await tx.runs.get(run.id or 0) is not None
 
 
 async def test_branches_of_a_run_go_in_one_request_if_they_are_at_its_candidate(store: Store) -> None:
@@ -76,7 +76,7 @@ async def test_build_branch_with_a_commit_that_its_record_lacks_goes_only_if_imq
         delete_branch=None,
         branch_pushes=(HeadPush(NO_BRANCH, "newer", NOW, by),),
     )
-    unmerged = CandidateMember(1, "", "head-1")
+    unmerged = RunMember(1, "", "head-1")
     state, run = await ended(store, github, members=[unmerged], candidate=None, published_at=None)
     assert await cleaned(state, run, made=made) is None
     assert ((run.build_branch,) in github.named("delete_branch")) is goes

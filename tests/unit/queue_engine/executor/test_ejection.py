@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import CheckState
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.executor.run_checks import eject, kept
 from queue_engine.planner.trains.memory import FailingChecks
 from queue_engine.store import Store

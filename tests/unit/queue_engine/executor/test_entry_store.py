@@ -11,12 +11,11 @@ from structlog.testing import capture_logs
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden, TransitionError, Unavailable
 from queue_engine.domain.facts import CheckState
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.executor.entry_store import CheckResults, EntryChange, EntryUpdates
+from queue_engine.executor.run_store import CheckResults, EntryChange, EntryUpdates
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store

@@ -14,8 +14,7 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.front import find_front
-from queue_engine.planner.front import Front, QueueWait, front_without_policy
+from queue_engine.planner.queue_plan import Front, QueueWait, front_without_policy
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
 from tests.support.policies import StaticPolicies
@@ -32,7 +31,7 @@ from tests.unit.queue_engine.examples import (
     comparison,
     entry,
 )
-from tests.unit.queue_engine.queues import WINDOW, entries, events, pause, second, shown, stored, take
+from tests.unit.queue_engine.queues import WINDOW, entries, events, find, pause, second, shown, stored, take
 
 HOTFIX = {"hotfix": True, "preempts": True}
 
@@ -47,7 +46,7 @@ async def test_front_of_a_queue_without_blockers_is_its_first_entry_and_writes_n
     queue = await scene.front()
     await second(scene, queue)
     before = await entries(scene, queue)
-    assert await find_front(scene.engine, queue.id, POLICY) == Front(before[0], 2)
+    assert await find(scene, queue, POLICY) == Front(before[0], 2)
     assert await entries(scene, queue) == before
     assert (await events(scene), scene.github.asked) == ([], [])
 
@@ -231,7 +230,7 @@ async def test_pause_that_somebody_sets_while_an_ended_one_is_lifted_stays(
             yield changing
 
     monkeypatch.setattr(Engine, "change", overtaken)
-    assert await find_front(scene.engine, queue.id, POLICY) == QueueWait(None)
+    assert await find(scene, queue, POLICY) == QueueWait(None)
     async with scene.store.reading() as tx:
         after = await tx.queues.get(queue.id)
     assert after is not None

@@ -11,12 +11,12 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryOrder, EntryStatus, Queue
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.front import find_front, follow_depth
-from queue_engine.planner.front import Front, QueueWait
+from queue_engine.executor.front import follow_depth
+from queue_engine.planner.queue_plan import Front, QueueWait
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY
-from tests.unit.queue_engine.queues import WINDOW, entries, events, pause, second, shown, take
+from tests.unit.queue_engine.queues import WINDOW, entries, events, find, pause, second, shown, take
 
 ONE, TWO = Policy(depth=1), Policy(depth=2)
 
@@ -106,7 +106,7 @@ async def test_wait_that_ends_while_the_front_is_processed_is_noticed_in_time(sc
     """The front's own polls may be later."""
     queue = await line(scene)
     await second(scene, queue, 2, held_since=NOW)
-    found = await find_front(scene.engine, queue.id, replace(ONE, timeouts=WaitLimits(hold=MINUTE)))
+    found = await find(scene, queue, replace(ONE, timeouts=WaitLimits(hold=MINUTE)))
     assert isinstance(found, Front)
     assert (found.depth, found.hold_ends) == (1, NOW + MINUTE)
 

@@ -14,7 +14,7 @@ from queue_engine.domain.policy import FIX
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.base import find_fixes, mark_as_fix
 from queue_engine.executor.landing import land
-from queue_engine.planner.front import QueueWait
+from queue_engine.planner.queue_plan import QueueWait
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (

@@ -8,8 +8,8 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord, Unavailable
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.check_runs import pass_own_check
-from queue_engine.executor.entry_store import EntryUpdates, await_own_check
+from queue_engine.effects.notices import pass_own_check
+from queue_engine.executor.run_store import EntryUpdates, await_own_check
 from queue_engine.planner.actions import Dequeue
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind

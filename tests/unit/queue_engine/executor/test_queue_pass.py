@@ -15,7 +15,7 @@ from queue_engine.domain.port import GitHub
 from queue_engine.executor import landing
 from queue_engine.executor.queue_pass import LeaseLost
 from queue_engine.executor.scheduler import advance
-from queue_engine.known.own_merges import merged_by_imq
+from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store

@@ -8,12 +8,12 @@ import pytest
 
 from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_run import CandidateState
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, RateLimitError, Refused, StaleRead, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RunState
 from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.trains.memory import SequentialMode
@@ -63,11 +63,11 @@ async def test_queue_whose_trains_were_switched_off_costs_no_more_than_one_that_
     state, run = await a_state(store, a_github(), (1,))
     await a_pass(state, Candidates.OFF).run()
     async with store.reading() as tx:
-        ended = await tx.candidate_runs.get(run.id or 0)
+        ended = await tx.runs.get(run.id or 0)
         queue = await tx.queues.get(state.queue.id)
         assert (await tx.trains.get(state.queue.id)).version == 0
     assert ended is not None
-    assert ended.state is CandidateState.ENDED
+    assert ended.state is RunState.ENDED
     assert queue is not None
     assert not queue.in_trains
 
@@ -77,8 +77,7 @@ async def test_outage_while_a_candidate_is_built_has_trains_off_after_its_limit(
     """P5: until then the run waits, longer each time; no plan begins another run once trains are off."""
     state, run = await a_state(store, a_github(create_branch=Unavailable("down")), (1,))
     since = NOW - POLICY.outage_timeout if is_late else NOW
-    test = replace(run.test, github_failures=1, github_failing_since=since, next_poll_at=NOW)
-    await state.save_run(replace(run, test=test))
+    await state.save_run(replace(run, github_failures=1, github_failing_since=since, next_poll_at=NOW))
     due = await a_pass(state).run()
     assert due is not None
     assert due > NOW
@@ -90,8 +89,8 @@ async def test_outage_while_a_candidate_is_built_has_trains_off_after_its_limit(
 async def test_landing_in_doubt_waits_for_six_hours_and_then_lands_one_by_one(store: Store, hours: int) -> None:
     """P5: as long as after any other lost answer to a merge."""
     state, run = await a_state(store, a_github(branch_tip=Unavailable("down")), (1,), candidate="c1")
-    test = replace(run.test, github_failures=9, github_failing_since=NOW - hours * HOUR, next_poll_at=NOW)
-    await state.save_run(replace(run, state=CandidateState.LANDING, test=test))
+    failing = replace(run, github_failures=9, github_failing_since=NOW - hours * HOUR, next_poll_at=NOW)
+    await state.save_run(replace(failing, state=RunState.LANDING))
     await a_pass(state).run()
     await state.load()
     off = state.memory.off
@@ -112,8 +111,8 @@ async def test_read_that_github_answers_with_422_is_no_rule_for_the_member(store
 async def test_run_that_github_refuses_for_a_minute_pauses_its_queue(store: Store, minutes: int) -> None:
     """P6: all who are queued read what GitHub refuses; a shorter refusal is over before."""
     state, run = await a_state(store, a_github(create_branch=Refused("no", status=403)), (1,))
-    test = replace(run.test, github_failures=1, github_failing_since=NOW - timedelta(minutes=minutes), next_poll_at=NOW)
-    await state.save_run(replace(run, test=test))
+    since = NOW - timedelta(minutes=minutes)
+    await state.save_run(replace(run, github_failures=1, github_failing_since=since, next_poll_at=NOW))
     await a_pass(state).run()
     await state.load()
     assert (state.queue.pause(Reason.GITHUB_REFUSES) is not None) is bool(minutes)
@@ -124,7 +123,7 @@ async def test_rate_limit_makes_the_queue_wait_and_counts_against_no_run(store: 
     state, run = await a_state(store, a_github(create_branch=RateLimitError("slow", retry_after=HOUR)), (1,))
     assert await a_pass(state).run() == NOW + HOUR
     await state.load()
-    assert [each.test for each in state.runs] == [run.test]
+    assert state.runs == (run,)
 
 
 async def test_pass_that_an_event_wakes_asks_no_sooner_than_the_entry_waits_for_github(store: Store) -> None:
@@ -151,12 +150,12 @@ async def test_run_whose_checks_github_does_not_show_waits_and_keeps_its_trains(
 
     github = a_github()
     monkeypatch.setattr(github, "check_reports", fails)
-    state, run = await a_state(store, github, (1,), candidate="c1", state=CandidateState.TESTING, published_at=NOW)
-    await state.save_run(replace(run, test=replace(run.test, next_poll_at=NOW)))
+    state, run = await a_state(store, github, (1,), candidate="c1", state=RunState.TESTING, published_at=NOW)
+    await state.save_run(replace(run, next_poll_at=NOW))
     due = await a_pass(state).run()
     assert due is not None
     assert due > NOW
     await state.load()
     assert state.memory.off is None
-    assert [each.test.github_failures for each in state.runs] == [1]
-    assert (state.runs[0].test.github_failing_since is None) is (error is StaleRead)
+    assert [each.github_failures for each in state.runs] == [1]
+    assert (state.runs[0].github_failing_since is None) is (error is StaleRead)

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState, Commit
-from queue_engine.domain.run import Run
-from queue_engine.executor.candidate import key_of
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor.run_checks import MOST_CANCELLED, absent
 from queue_engine.executor.run_checks import test as follow_checks
 from queue_engine.executor.run_store import TrainState
+from queue_engine.executor.triggers import key_of
 from queue_engine.planner.actions import Facts
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, report, rules
@@ -29,17 +28,17 @@ def store(sqlite_database: Database) -> Store:
     return Store(sqlite_database)
 
 
-async def under_test(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
+async def under_test(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, Run]:
     """The state of a queue of two, whose candidate is tested."""
-    both = [CandidateMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
-    given: dict[str, Any] = {"published_at": NOW, "checks_since": NOW, **run}
-    return await a_state(store, github, (1, 2), members=both, candidate="c2", state=CandidateState.TESTING, **given)
+    both = [RunMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
+    given: dict[str, Any] = {"published_at": NOW, **run}
+    return await a_state(store, github, (1, 2), members=both, candidate="c2", state=RunState.TESTING, **given)
 
 
 async def judged(state: TrainState) -> None:
     """Judge the checks until their run waits, or has ended."""
     for _ in range(5):
-        if not state.runs or state.runs[0].state is not CandidateState.TESTING:
+        if not state.runs or state.runs[0].state is not RunState.TESTING:
             return
         if await follow_checks(state, state.runs[0]) is not None:
             return
@@ -92,7 +91,7 @@ async def test_check_skipped_on_a_candidate_counts_only_if_it_was_on_every_head(
     github.reports_of = {"head-1": first, "head-2": second}
     state, _ = await under_test(store, github)
     await judged(state)
-    assert [each.state for each in state.runs] == ([CandidateState.PASSED] if passes else [])
+    assert [each.state for each in state.runs] == ([RunState.PASSED] if passes else [])
     assert state.memory.silent == (() if passes else (CandidateTrigger.PUSH,))
     assert state.memory.trains.failures == ()
 
@@ -105,8 +104,8 @@ async def test_check_that_never_ends_counts_only_if_it_began(store: Store, has_s
     github.reports_of = {"head-1": (PASSED,), "head-2": (PASSED,)}
     long_ago = NOW - 100 * HOUR
     began = ("ci",) if has_started else ()
-    progress = Run(started_at=long_ago, base_tip="base-1", candidate="c2", started_checks=began)
-    state, _ = await under_test(store, github, published_at=long_ago, checks_since=long_ago, test=progress)
+    since = {"started_at": long_ago, "published_at": long_ago, "checks_since": long_ago}
+    state, _ = await under_test(store, github, started_checks=began, **since)
     if not has_started:
         # It was tried once more, although the trigger has worked before.
         await state.remember(replace(state.memory, cancelled={await key_of(state, state.runs[0]): 1}))
@@ -148,9 +147,9 @@ async def test_check_that_may_judge_the_pull_request_is_no_evidence(
     github.reports = (report("ci"), FAILED)
     github.base_reports = (report("ci"), report("lint"))
     github.reports_of = {"head-1": on_head}
-    alone = [CandidateMember(1, "", "head-1", commit="c2", tree="t1")]
-    run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": CandidateState.TESTING}
-    state, _ = await a_state(store, github, (1,), published_at=NOW, checks_since=NOW, **run)
+    alone = [RunMember(1, "", "head-1", commit="c2", tree="t1")]
+    run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": RunState.TESTING}
+    state, _ = await a_state(store, github, (1,), published_at=NOW, **run)
     await state.remember(replace(state.memory, green=green))
     for _ in range(3):
         await judged(state)
@@ -169,9 +168,9 @@ async def test_failure_names_only_the_checks_that_prove_it(store: Store) -> None
     github.reports = (OTHER, FAILED)
     github.base_reports = (report("ci"), report("lint"))
     github.reports_of = {"head-1": (report("ci"), OWN)}
-    alone = [CandidateMember(1, "", "head-1", commit="c2", tree="t1")]
-    run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": CandidateState.TESTING}
-    state, _ = await a_state(store, github, (1,), published_at=NOW, checks_since=NOW, **run)
+    alone = [RunMember(1, "", "head-1", commit="c2", tree="t1")]
+    run: dict[str, Any] = {"members": alone, "candidate": "c2", "state": RunState.TESTING}
+    state, _ = await a_state(store, github, (1,), published_at=NOW, **run)
     await state.remember(replace(state.memory, green=("10:ci",)))
     for _ in range(3):
         await judged(state)

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState
 from queue_engine.domain.errors import HeadConflict, MergeError
 from queue_engine.domain.facts import Branch, CheckState, MergeMethod
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.effects import record
-from queue_engine.executor.candidate import key_of
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
 from queue_engine.executor.run_landing import begin_landing, continue_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
-from queue_engine.planner.trains.outcomes import find_run, passed
+from queue_engine.executor.triggers import key_of
+from queue_engine.planner.trains.memory import find_run, passed
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
@@ -32,21 +32,21 @@ def store(sqlite_database: Database) -> Store:
     return Store(sqlite_database)
 
 
-async def that_passed(store: Store, github: TrainGitHub, **member: Any) -> tuple[TrainState, CandidateRun]:
+async def that_passed(store: Store, github: TrainGitHub, **member: Any) -> tuple[TrainState, Run]:
     """The state of a queue whose only member passed in the only run."""
-    mine = replace(CandidateMember(1, "", "head-1", commit="c1", tree="t1"), **member)
+    mine = replace(RunMember(1, "", "head-1", commit="c1", tree="t1"), **member)
     github.answers |= {"snapshots": {}, "refuses_outdated": False} | github.answers
     state, run = await a_state(store, github, (1,), members=[mine], candidate="c1", published_at=None)
     planned = find_run(state.memory.trains, run.id)
     assert planned is not None
     memory = passed(state.memory, planned, "key", state.seconds)
-    run = await state.save_run(replace(run, state=CandidateState.PASSED, published_at=state.now), memory)
+    run = await state.save_run(replace(run, state=RunState.PASSED, published_at=state.now), memory)
     while await follow_runs(state):
         await state.load()
     return state, run
 
 
-async def begun(store: Store, github: TrainGitHub, *, killed: bool = False) -> tuple[TrainState, CandidateRun]:
+async def begun(store: Store, github: TrainGitHub, *, killed: bool = False) -> tuple[TrainState, Run]:
     """The state once the landing is stored; `killed`: the pass that stored it is gone."""
     state, run = await that_passed(store, github)
     assert await begin_landing(state, run, state.memory.trains.passed[0])
@@ -54,7 +54,7 @@ async def begun(store: Store, github: TrainGitHub, *, killed: bool = False) -> t
         state.landing.clear()
     await state.load()
     (run,) = state.runs
-    assert run.state is CandidateState.LANDING
+    assert run.state is RunState.LANDING
     return state, run
 
 
@@ -88,7 +88,7 @@ async def test_landing_does_not_begin_on_a_base_that_moved(store: Store) -> None
     state, run = await that_passed(store, github)
     assert not await begin_landing(state, run, state.memory.trains.passed[0])
     assert (state.memory.base_tip, state.memory.trains.passed) == ("pushed", ())
-    assert state.runs[0].state is CandidateState.PASSED
+    assert state.runs[0].state is RunState.PASSED
 
 
 async def test_base_moves_from_the_tested_tip_alone_and_the_branches_go_with_it(store: Store) -> None:
@@ -134,7 +134,7 @@ async def test_refused_move_of_a_base_that_somebody_pushed_to(store: Store, cont
     assert await numbers(state) == ([] if contains else [1])
     if not contains:
         assert (state.memory.base_tip, state.memory.trains.passed) == ("pushed", ())
-        assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)
+        assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (RunState.PASSED, None)
 
 
 @pytest.mark.parametrize(("tip", "left"), [(BASE, [1]), (LANDED, []), (OTHER, [1])])
@@ -150,7 +150,7 @@ async def test_landing_that_a_killed_pass_began_is_not_repeated_unverified(
     assert await numbers(state) == left
     assert state.memory.base_tip == tip.sha
     if left:
-        assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)
+        assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (RunState.PASSED, None)
 
 
 async def test_member_in_doubt_is_verified_before_the_base_moves(store: Store) -> None:
@@ -166,9 +166,9 @@ async def test_member_in_doubt_is_verified_before_the_base_moves(store: Store) -
     assert await numbers(state) == [1]
 
 
-async def two_passed(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, CandidateRun]:
+async def two_passed(store: Store, github: TrainGitHub, **run: Any) -> tuple[TrainState, Run]:
     """The state of a queue of two, both of whom passed in the only run."""
-    both = [CandidateMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
+    both = [RunMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
     state, made = await a_state(store, github, (1, 2), members=both, candidate="c2", **run)
     planned = find_run(state.memory.trains, made.id)
     assert planned is not None
@@ -179,7 +179,7 @@ async def two_passed(store: Store, github: TrainGitHub, **run: Any) -> tuple[Tra
 async def test_train_does_not_land_without_a_member_that_left(store: Store) -> None:
     """P4: its candidate has that member, so nothing of it lands."""
     github = TrainGitHub(branch_tip=BASE)
-    state, run = await two_passed(store, github, state=CandidateState.LANDING)
+    state, run = await two_passed(store, github, state=RunState.LANDING)
     state.landing.add(run.id or 0)
     async with store.transaction() as tx:
         await tx.entries.remove(state.entries[1])
@@ -191,10 +191,10 @@ async def test_train_does_not_land_without_a_member_that_left(store: Store) -> N
 
 async def test_landing_by_merges_that_meets_a_mismatch_ends_and_leaves_the_queue_to_a_maintainer(store: Store) -> None:
     """P1: the tip is not noted as one whose checks resume the queue."""
-    state, run = await two_passed(store, TrainGitHub(), state=CandidateState.LANDING)
+    state, run = await two_passed(store, TrainGitHub(), state=RunState.LANDING)
     async with state.engine.change() as change:
         await change.tx.entries.remove(state.entries[0])
-        await change.tx.candidate_runs.note_landed(run.id or 0, 1, "not-c1")
+        await change.tx.runs.note_landed(run.id or 0, 1, "not-c1")
         await record.pause(change, state.queue, Reason.TREE_MISMATCH, "the trees differ")
     await state.load()
     assert await continue_landing(state, state.runs[0]) is None
@@ -206,7 +206,7 @@ async def test_landing_by_merges_that_meets_a_mismatch_ends_and_leaves_the_queue
 async def test_rest_of_a_train_lands_on_the_commit_of_the_part_that_landed(store: Store) -> None:
     """P1: the tree of its first member is compared on top of that part."""
     github = TrainGitHub(snapshots={}, refuses_outdated=False)
-    state, run = await two_passed(store, github, state=CandidateState.PASSED)
+    state, run = await two_passed(store, github, state=RunState.PASSED)
     github.pull = pull(number=2, head_sha="head-2")
     rest = replace(state.memory.trains.passed[0], content=(2,))
     assert await begin_landing(state, run, rest)
@@ -221,7 +221,7 @@ async def test_base_that_imq_may_not_move_has_members_merged_from_then_on(store:
     assert await continue_landing(state, run) is None
     assert len(github.named("update_refs")) == 2
     assert (state.memory.by_api, await numbers(state)) == (RULED.message, [1])
-    assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (CandidateState.PASSED, None)
+    assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (RunState.PASSED, None)
 
 
 @pytest.mark.parametrize("times", [0, 3])

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor.candidate import learn_of_workflows
 from queue_engine.executor.run_landing import own_heads_pass
 from queue_engine.executor.run_store import TrainState
@@ -44,11 +44,11 @@ RED = replace(TITLE, state=CheckState.FAILED)
 RUNS = replace(TITLE, state=CheckState.PENDING)
 
 
-async def passed(store: Store, github: TrainGitHub, *names: str) -> tuple[TrainState, CandidateRun]:
+async def passed(store: Store, github: TrainGitHub, *names: str) -> tuple[TrainState, Run]:
     """A run of two that passed, with these checks that count from the members' heads."""
-    both = [CandidateMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
+    both = [RunMember(each, "", f"head-{each}", commit=f"c{each}", tree=f"t{each}") for each in (1, 2)]
     state, run = await a_state(
-        store, github, (1, 2), members=both, candidate="c2", state=CandidateState.PASSED, base_tip="base-1"
+        store, github, (1, 2), members=both, candidate="c2", state=RunState.PASSED, base_tip="base-1"
     )
     await state.remember(
         replace(state.memory, pull_request_checks=("title",), pull_request_checks_in_runs={"1": names})
@@ -112,7 +112,7 @@ async def test_member_that_changes_the_title_check_has_its_own_version_judged(
     """P1: with a checkout it may test the tree, so the candidate needs it, and a trigger that starts it."""
     title = f"on: pull_request_target\njobs: {{title: {{steps: [{steps}]}}}}\n"
     files = {".github/workflows/ci.yml": _TESTS, ".github/workflows/title.yml": title}
-    answers: dict[str, Any] = {"workflow_files": files}
+    answers: dict[str, Any] = {"workflow_files": files, "texts": {}}
     github = TrainGitHub(**answers)
     github.required = ("ci", "title")
     state, run = await passed(store, github)

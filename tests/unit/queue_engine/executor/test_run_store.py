@@ -5,21 +5,20 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.model import Entry
-from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor.run_landing import waiting
 from queue_engine.executor.run_store import following
 from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, READY, entry
 
 OWN = entry()
-FIRST = CandidateMember(9, "e9", "head-9", commit="c9", tree="t9")
-MINE = CandidateMember(OWN.number, OWN.id, OWN.head, commit="c1", tree="t1")
+FIRST = RunMember(9, "e9", "head-9", commit="c9", tree="t9")
+MINE = RunMember(OWN.number, OWN.id, OWN.head, commit="c1", tree="t1")
 
 
-def run(*members: CandidateMember, **changes: Any) -> CandidateRun:
+def run(*members: RunMember, **changes: Any) -> Run:
     """A run of these members on `base-1`, whose checks are under way."""
-    made = CandidateRun(
+    made = Run(
         id=4,
         queue_id=1,
         base_branch="main",
@@ -27,15 +26,15 @@ def run(*members: CandidateMember, **changes: Any) -> CandidateRun:
         members=members,
         tested=frozenset({OWN.number}),
         trigger=CandidateTrigger.PUSH,
-        state=CandidateState.TESTING,
+        state=RunState.TESTING,
         started_at=NOW,
         candidate="c1",
-        test=replace(NOT_BEGUN, pending_checks=("ci",)),
+        pending_checks=("ci",),
     )
     return replace(made, **changes)
 
 
-def followed(member: Entry, *runs: CandidateRun) -> Entry:
+def followed(member: Entry, *runs: Run) -> Entry:
     """The entry after all steps that its runs want."""
     for _ in range(5):
         member = following(member, runs, NOW)
@@ -54,13 +53,13 @@ def test_member_has_the_tree_of_the_candidate_after_it_and_the_commit_before_it_
 @pytest.mark.parametrize(
     ("state", "status"),
     [
-        (CandidateState.BUILDING, CHECKING),
-        (CandidateState.TESTING, CHECKING),
-        (CandidateState.PASSED, READY),
-        (CandidateState.LANDING, READY),
+        (RunState.BUILDING, CHECKING),
+        (RunState.TESTING, CHECKING),
+        (RunState.PASSED, READY),
+        (RunState.LANDING, READY),
     ],
 )
-def test_member_is_ready_only_once_its_run_passed(state: CandidateState, status: object) -> None:
+def test_member_is_ready_only_once_its_run_passed(state: RunState, status: object) -> None:
     """The most advanced run counts: one that passed, before one that is tested."""
     assert followed(OWN, run(MINE, state=state)).status is status
     assert followed(OWN, run(MINE, id=5), run(MINE, state=state)).status is status
@@ -71,7 +70,7 @@ def test_member_is_ready_only_once_its_run_passed(state: CandidateState, status:
 )
 def test_run_with_another_head_or_another_entry_says_nothing_about_a_member(changes: dict[str, Any]) -> None:
     """P4: a candidate with a former head tested content that may not land any more."""
-    passed = run(replace(MINE, **changes), state=CandidateState.PASSED)
+    passed = run(replace(MINE, **changes), state=RunState.PASSED)
     assert followed(OWN, passed) == OWN
     left = followed(followed(OWN, run(MINE)), passed)
     assert (left.status, left.run.tested_tree, left.run.candidate_run) == (PENDING, None, None)
@@ -79,7 +78,7 @@ def test_run_with_another_head_or_another_entry_says_nothing_about_a_member(chan
 
 def test_members_that_wait_for_the_landing_are_queued_with_the_tested_head() -> None:
     """P4: a member that left, has another head, or has landed is none of them."""
-    landing = run(FIRST, MINE, state=CandidateState.LANDING)
+    landing = run(FIRST, MINE, state=RunState.LANDING)
     assert waiting(landing, [OWN]) == [MINE]
     assert waiting(landing, [replace(OWN, head="head-2")]) == []
     assert waiting(run(replace(MINE, landed_sha="landed")), [OWN]) == []

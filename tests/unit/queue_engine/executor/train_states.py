@@ -5,16 +5,14 @@ from dataclasses import replace
 from typing import Any, cast
 
 from queue_engine.config.model import Policy, TrainRules
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import Branch, BranchRules, CheckReport, Commit
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import GitHub as Port
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor.run_store import TrainState
-from queue_engine.planner.trains.members import follow_queue
-from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.queue_plan import follow_queue
+from queue_engine.planner.trains.memory import Memory, started
 from queue_engine.planner.trains.model import NewRun
-from queue_engine.planner.trains.outcomes import started
 from queue_engine.store import Store
 from tests.store.examples import stand
 from tests.unit.queue_engine.engine_setup import GitHub, Setup
@@ -86,10 +84,10 @@ async def a_state(
     numbers: Sequence[int] = (1, 2, 3),
     *,
     tested: Sequence[int] | None = None,
-    members: Sequence[CandidateMember] | None = None,
+    members: Sequence[RunMember] | None = None,
     policy: Policy | None = None,
     **run: Any,
-) -> tuple[TrainState, CandidateRun]:
+) -> tuple[TrainState, Run]:
     """The state of a queue of these pull requests, and its only run, which tests them; `run` changes that."""
     setup = Setup(store)
     queue = await setup.front()
@@ -97,19 +95,19 @@ async def a_state(
         for number in numbers:
             if number != 1:
                 await stand(tx, queue, number)
+        await tx.queues.note_trains(queue.id, True)
         entries = await tx.entries.of_queue(queue.id)
     known = {each.number: each for each in entries}
-    made = CandidateRun(
+    made = Run(
         id=None,
         queue_id=queue.id,
         base_branch="main",
         base_tip="base-1",
-        members=tuple(members or (CandidateMember(each, known[each].id, known[each].head) for each in numbers)),
+        members=tuple(members or (RunMember(each, known[each].id, known[each].head) for each in numbers)),
         tested=frozenset(numbers if tested is None else tested),
         trigger=CandidateTrigger.PUSH,
-        state=CandidateState.BUILDING,
+        state=RunState.BUILDING,
         started_at=NOW,
-        test=Run(started_at=NOW, base_tip="base-1", candidate=run.get("candidate")),
     )
     ids = {each.number: each.id for each in entries}
     made = replace(made, members=tuple(replace(each, entry_id=ids[each.number]) for each in made.members), **run)
@@ -117,7 +115,7 @@ async def a_state(
     state = TrainState(engine, queue, policy or Policy(), TrainRules(Candidates.AUTO), lambda: True)
     await state.load()
     async with store.transaction() as tx:
-        stored = await tx.candidate_runs.add(made)
+        stored = await tx.runs.add(made)
     assert stored.id is not None
     memory = replace(follow_queue(Memory(), entries, TrainRules()).with_tip("base-1"), trigger=made.trigger)
     await state.remember(started(memory, stored.id, NewRun(tuple(numbers), made.tested), state.seconds))

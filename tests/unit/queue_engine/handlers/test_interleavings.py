@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from queue_engine.admission.case import Case
-from queue_engine.admission.dequeue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.admission.enqueue import DequeuePermission, NotQueued, dequeue_by_user
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import OutageKind, fault_of
-from queue_engine.domain.dequeue_reason import DequeueReason
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import PushPolicy

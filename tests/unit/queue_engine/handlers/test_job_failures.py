@@ -14,7 +14,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.jobs.job_store import Jobs, jobs
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
-from queue_engine.core.observability.meter import Meter, NullMeter
+from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.observability.trace import of_delivery
 from queue_engine.domain.errors import (
     Disorder,

@@ -7,7 +7,7 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound
-from queue_engine.handlers.repository_labels import LABEL_JOB, RepositoryLabels, request_labels
+from queue_engine.handlers.repositories import LABEL_JOB, RepositoryLabels, request_labels
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, REPOSITORY

@@ -5,7 +5,7 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.effects.check_runs import notice_of, want_check_run
+from queue_engine.effects.notices import notice_of, want_check_run
 from queue_engine.handlers.checks import rerun_requested
 from queue_engine.store import Store
 from tests.support.webhooks import a_webhook

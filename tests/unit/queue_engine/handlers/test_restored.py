@@ -8,7 +8,7 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import Fact, Push, of_branch
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.store import Store, Transaction

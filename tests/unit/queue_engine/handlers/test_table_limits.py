@@ -14,12 +14,11 @@ from queue_engine.core.jobs.job_store import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain import known_facts
 from queue_engine.domain.known_facts import Fact, Push, of_branch
+from queue_engine.domain.model import WHOLE_QUEUE, TimelineEvent
 from queue_engine.domain.port import GitHub
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.handlers import table_limits
-from queue_engine.handlers.shadow_mode import SHADOW_KEPT
-from queue_engine.handlers.table_limits import TableLimits
+from queue_engine.handlers.table_limits import SHADOW_KEPT, TableLimits
 from queue_engine.store import Store, Transaction, tables
 from queue_engine.store.github_tokens import TokenKey
 from queue_engine.store.rejections import Throttle

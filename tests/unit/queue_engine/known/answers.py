@@ -7,8 +7,8 @@ from typing import Any, cast
 from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import Fact, Push, Statement
 from queue_engine.domain.port import GitHubPorts
-from queue_engine.known.cached import remembered
 from queue_engine.known.github_reads import GitHubReads
+from queue_engine.known.own_writes import remembered
 from queue_engine.store import Store
 from tests.unit.queue_engine.examples import NOW, REPOSITORY
 

@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from queue_engine.domain.known_facts import KEPT, NO_COMMIT, Known, MergeResult, Push
-from queue_engine.known.branches import current_tip, exists, pushes, superseded
+from queue_engine.known.pulls import current_tip, exists, pushes, superseded
 from tests.unit.queue_engine.examples import NOW
 
 A, B, C = "a", "b", "c"

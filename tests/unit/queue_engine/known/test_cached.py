@@ -1,6 +1,6 @@
 """Which remembered answers a read made use of."""
 
-from queue_engine.known.cached import remembered, remembered_answers
+from queue_engine.known.own_writes import remembered, remembered_answers
 
 
 def test_answers_remembered_inside_are_those_of_the_innermost_block() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
 from queue_engine.domain.known_facts import SETTLED, CheckResult, CommitStatus, Known
-from queue_engine.known.checks import outdated_reports, statuses_matter
+from queue_engine.known.pulls import outdated_reports, statuses_matter
 from tests.unit.queue_engine.examples import MINUTE, NOW, report
 
 SECOND = timedelta(seconds=1)

@@ -21,8 +21,8 @@ from queue_engine.domain.known_facts import (
     ReviewChange,
     Statement,
 )
-from queue_engine.known import lag as known_lag
-from queue_engine.known.lag import (
+from queue_engine.known import github_reads as known_lag
+from queue_engine.known.github_reads import (
     BRANCH_TIP,
     CHECKS,
     COMMIT,

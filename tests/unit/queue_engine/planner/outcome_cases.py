@@ -71,8 +71,8 @@ def in_words(action: Action) -> str:
     match action:
         case ReadFact(fact):
             return f"look at {fact.value}"
-        case Wait(changed):
-            return f"wait for {', '.join(changed.run.pending_checks) or 'a report'}"
+        case Wait(run):
+            return f"wait for {', '.join(run.pending_checks) or 'a report'}"
         case Save(changed):
             return changed.status.value
         case Rerun(_, checks):

@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import CheckReport, CheckState, MergeMethod
+from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, MergeMethod
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.executor.reads import with_snapshot
 from queue_engine.planner.actions import (
     Action,
@@ -29,7 +28,7 @@ from queue_engine.planner.actions import (
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.planner.merge_errors import refused_merge
-from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.transitions import check_transition
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, UPDATING, entry
 from tests.unit.queue_engine.planner.scripted_github import GitHub, Refusal
@@ -69,18 +68,18 @@ class Walk:
                     self._read(fact)
                 case Save(changed):
                     self._save(changed)
-                case Wait(changed, until):
+                case Wait(run, until):
                     assert until > self.now, "a wait of no time is a loop"
-                    self._save(changed)
+                    self._save(replace(self.entry, run=run))
                     self.due = until
                     return action
                 case Dequeue() | Landing() | Unmet():
                     return action
-                case HoldBase(changed):
-                    self._save(changed)
+                case HoldBase(run):
+                    self._save(replace(self.entry, run=run))
                     return action
-                case Rerun(changed, failed):
-                    self._save(changed)
+                case Rerun(run, failed):
+                    self._save(replace(self.entry, run=run))
                     if not self._rerun(failed):
                         return None
                 case Update(changed):
@@ -190,7 +189,7 @@ class Walk:
         if refusal is not None and refusal.lost:
             return False
         words = None if refusal is None else refusal.words
-        self._save(rerun_answered(self.entry, failed, words, self.policy, self.now))
+        self._save(replace(self.entry, run=rerun_answered(self.entry.run, failed, words, self.policy, self.now)))
         return True
 
     def _merge(self, method: MergeMethod) -> Action | None:

@@ -8,13 +8,14 @@ from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
     CheckState,
+    CheckSuite,
     Comparison,
     Permission,
     PullRequest,
     Snapshot,
+    WorkflowRun,
 )
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import CheckSuite, WorkflowRun
 from tests.unit.queue_engine.examples import NOW, comparison, pull, report, rules, workflow_run
 
 

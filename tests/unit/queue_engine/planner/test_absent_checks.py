@@ -6,14 +6,23 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import CheckReport, CheckState, CheckSuite, CommitFacts, RequiredCheck
+from queue_engine.domain.model import Entry, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.domain.workflow_runs import CheckSuite, CommitFacts
-from queue_engine.planner.absent_checks import is_as_on_base, judge_absent, skipped_by
-from queue_engine.planner.actions import Action, Dequeue, FactKind, HoldBase, ReadFact, Unmet, Wait
+from queue_engine.planner.absent_checks import is_as_on_base, judge_absent, leave_for_absent, skipped_by
+from queue_engine.planner.actions import (
+    Absent,
+    Dequeue,
+    FactKind,
+    HoldBase,
+    ReadFact,
+    RunContext,
+    Unmet,
+    Verdict,
+    Wait,
+)
+from queue_engine.planner.decide import decide
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -36,24 +45,20 @@ UPDATE = changed(
 )
 
 
-def judged(front: Entry = FRONT, *reports: CheckReport, policy: Any = POLICY, **facts: Any) -> Action | None:
+def judged(front: Entry = FRONT, *reports: CheckReport, policy: Any = POLICY, **facts: Any) -> Verdict | None:
     """What is decided of a front whose one required check is `ci`."""
     known = {"rules": rules("ci"), "workflow_runs": (), "suites": (OLD,), "others": ELSEWHERE} | facts
-    return judge_absent(front, facts_with(reports=reports, **known), policy, NOW)
-
-
-def unmet(detail: str = "ci") -> tuple[UnmetRequirement, ...]:
-    return (UnmetRequirement(Reason.CHECK_ABSENT, detail),)
+    return judge_absent(front.run, RunContext.of(front), facts_with(reports=reports, **known), policy, NOW)
 
 
 def test_check_that_only_an_old_head_lacks_lets_its_entry_wait_outside() -> None:
     """P5: a suite of the push says how old the head is, or a report on it."""
-    assert judged() == Unmet(FRONT, unmet())
+    assert judged() == Absent("ci")
     young = replace(OLD, created_at=NOW - 9 * MINUTE)
     waiting = judged(suites=(young,))
     assert isinstance(waiting, Wait)
     assert waiting.until == NOW + MINUTE
-    assert isinstance(judged(FRONT, replace(report("lint"), started_at=NOW - HOUR), suites=(young,)), Unmet)
+    assert isinstance(judged(FRONT, replace(report("lint"), started_at=NOW - HOUR), suites=(young,)), Absent)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_check_that_no_commit_has_is_no_reason_to_let_the_entry_leave() -> None:
     assert isinstance(never, Wait)
     assert never.never == "ci"
     measured = changed(FRONT, check_limits={"ci": 600})
-    assert isinstance(judged(measured, others=CommitFacts("", ())), Unmet)
+    assert isinstance(judged(measured, others=CommitFacts("", ())), Absent)
 
 
 def test_name_from_another_app_names_both() -> None:
@@ -94,7 +99,7 @@ def test_name_from_another_app_names_both() -> None:
     bound, wrong = rules(RequiredCheck("ci", 10)), replace(report("ci"), app_id=11)
     suites = (OLD, replace(OLD, app="Other", app_id=11))
     both = "ci (required from CI, reported by Other)"
-    assert judged(FRONT, wrong, rules=bound, suites=suites) == Unmet(FRONT, unmet(both))
+    assert judged(FRONT, wrong, rules=bound, suites=suites) == Absent(both)
     never = judged(
         changed(FRONT, check_limits={"ci": 600}), wrong, rules=bound, suites=suites, others=CommitFacts("", (wrong,))
     )
@@ -105,7 +110,7 @@ def test_name_from_another_app_names_both() -> None:
 def test_word_in_the_message_is_named() -> None:
     """GitHub skips the workflows of such a head."""
     found = judged(others=CommitFacts("Docs [Skip CI]", (report("ci"),)))
-    assert found == Unmet(FRONT, unmet("ci: the message of the head has [skip ci]"))
+    assert found == Absent("ci: the message of the head has [skip ci]")
 
 
 @pytest.mark.parametrize(
@@ -130,9 +135,9 @@ def test_update_waits_for_what_the_queued_head_had_until_recent_commits_get_it()
     assert isinstance(waiting, Wait)
     assert waiting.until == NOW + POLICY.check_poll.base
     begun = CommitFacts("", (replace(report("ci"), started_at=NOW - MINUTE),))
-    assert judged(UPDATE, others=begun) == Unmet(UPDATE, unmet())
+    assert judged(UPDATE, others=begun) == Absent("ci")
     active = NOW - POLICY.checks.first_report
-    assert judged(UPDATE, ci_active_at=active) == Unmet(UPDATE, unmet())
+    assert judged(UPDATE, ci_active_at=active) == Absent("ci")
     before = CommitFacts("", (replace(report("ci"), started_at=NOW - 2 * HOUR),))
     assert isinstance(judged(UPDATE, others=before), Wait)
 
@@ -145,15 +150,16 @@ def test_update_waits_for_a_status_as_long_as_it_usually_takes() -> None:
 
 def test_update_of_a_head_that_lacked_the_check_too_waits_outside() -> None:
     """A path filter skips it on both."""
-    assert judged(changed(UPDATE, former_checks=("10:lint",))) == Unmet(
-        changed(UPDATE, former_checks=("10:lint",)), unmet()
-    )
+    assert judged(changed(UPDATE, former_checks=("10:lint",))) == Absent("ci")
 
 
 def test_unproved_update_is_proved_before_it_keeps_the_consent() -> None:
     """P4: the head outside the queue is the one with consent."""
     unproved = replace(changed(UPDATE, former_checks=()), head_proved=False)
-    assert judged(unproved) == ReadFact(FactKind.COMPARISON)
+    facts = facts_with(rules=rules("ci"), workflow_runs=(), suites=(OLD,), others=ELSEWHERE, reports=())
+    assert decide(unproved, facts, POLICY, NOW) == ReadFact(FactKind.COMPARISON)
+    proved = replace(unproved, head_proved=True)
+    assert decide(proved, facts, POLICY, NOW) == Unmet(proved, (UnmetRequirement(Reason.CHECK_ABSENT, "ci"),))
 
 
 def test_update_without_any_report_where_nothing_is_required_leaves() -> None:
@@ -166,7 +172,7 @@ def test_update_without_any_report_where_nothing_is_required_leaves() -> None:
 def test_entry_leaves_where_nothing_waits_outside() -> None:
     """`when_not_ready: refuse`."""
     policy = replace(POLICY, when_not_ready=NotReadyPolicy.REFUSE)
-    assert judged(policy=policy) == Dequeue(Reason.CHECK_ABSENT, detail="ci")
+    assert leave_for_absent(FRONT, Absent("ci"), policy) == Dequeue(Reason.CHECK_ABSENT, detail="ci")
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "startup_failure"])
@@ -178,11 +184,11 @@ def test_run_that_ended_without_a_job_lets_the_entry_leave_if_actions_report_the
     left = judged(workflow_runs=(broken,), others=job, broken_on_base=frozenset())
     assert isinstance(left, Dequeue)
     assert (left.reason, [check.url for check in left.checks]) == (Reason.WORKFLOW_WITHOUT_JOBS, [broken.url])
-    assert isinstance(judged(workflow_runs=(broken,)), Unmet)
+    assert isinstance(judged(workflow_runs=(broken,)), Absent)
     with_job = replace(report("lint", CheckState.FAILED), suite=7)
-    assert isinstance(judged(FRONT, with_job, workflow_runs=(broken,), others=job), Unmet)
+    assert isinstance(judged(FRONT, with_job, workflow_runs=(broken,), others=job), Absent)
     newer = replace(broken, id=broken.id + 1, suite=8, conclusion="success")
-    assert isinstance(judged(workflow_runs=(broken, newer), others=job), Unmet)
+    assert isinstance(judged(workflow_runs=(broken, newer), others=job), Absent)
     young = replace(broken, created_at=NOW - timedelta(seconds=30))
     waiting = judged(workflow_runs=(young,), others=job, suites=(replace(OLD, created_at=NOW - MINUTE),))
     assert isinstance(waiting, Wait)

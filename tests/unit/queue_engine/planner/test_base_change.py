@@ -8,7 +8,7 @@ import pytest
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.planner.actions import FactKind, ReadFact, Save
 from queue_engine.planner.base_change import follow_base, keeps_result, may_keep_result
-from queue_engine.rules.base_change import BaseChange
+from queue_engine.rules.checks import BaseChange
 from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, entry, facts_with, pull, rules
 
 LENIENT = replace(POLICY, checks=replace(POLICY.checks, untested_paths=("CHANGELOG.md",)))

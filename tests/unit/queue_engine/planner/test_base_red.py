@@ -36,7 +36,7 @@ def test_base_red_holds_the_entry_and_gives_it_one_more_run_when_the_base_is_gre
     assert (action.check.name, action.tip, walk.entry.status) == ("ci", "base-2", CHECKING)
     walk.github.say_on_base(CheckState.PASSED)
     assert isinstance(walk.go_at(NOW + 9 * HOUR), Wait)
-    assert (walk.asked.count("rerun"), walk.entry.status_since) == (2, walk.now)
+    assert (walk.asked.count("rerun"), walk.entry.run.checks_since) == (2, walk.now)
     walk.reported(CheckState.PASSED)
     walk.go()
     assert landed(walk.wait())

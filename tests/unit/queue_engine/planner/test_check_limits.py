@@ -9,11 +9,10 @@ import pytest
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
+from queue_engine.planner.actions import Dequeue, FactKind, ReadFact, SaveRun, Verdict, Wait
 from queue_engine.planner.check_limits import check_deadline
-from queue_engine.planner.check_outcome import judge_checks
 from tests.store.examples import changed
-from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, facts_with, report, rules
+from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, facts_with, judged_run, report, rules
 
 LIMIT = POLICY.checks.fallback_timeout
 END = NOW + LIMIT
@@ -22,10 +21,10 @@ RUNNING = report("ci", CheckState.PENDING, run=1)
 UPDATED = entry(status=CHECKING, head="head-2", updated_from="head-1")
 
 
-def judged(front: Entry, *reports: CheckReport, at: Any = END, **facts: Any) -> Action:
+def judged(front: Entry, *reports: CheckReport, at: Any = END, **facts: Any) -> Verdict:
     """What is decided of a front whose one required check is `ci`."""
     known = {"rules": rules("ci"), "reports": reports, "workflow_runs": ()} | facts
-    return judge_checks(front, facts_with(**known), POLICY, at)
+    return judged_run(front, facts_with(**known), POLICY, at)
 
 
 @pytest.mark.parametrize("word", ["queued", "waiting", "requested", "pending"])
@@ -41,9 +40,9 @@ def test_check_that_starts_late_has_its_whole_time_from_then() -> None:
     front = entry(status=CHECKING, polls=5)
     found = judged(front, RUNNING, at=END + MINUTE)
     assert isinstance(found, Wait)
-    assert (found.entry.run.started_checks, found.not_starting) == (("ci",), ())
-    assert check_deadline(found.entry, POLICY) == END + MINUTE + LIMIT
-    hanging = judged(found.entry, RUNNING, at=END + MINUTE + LIMIT)
+    assert (found.run.started_checks, found.not_starting) == (("ci",), ())
+    assert check_deadline(found.run, POLICY) == END + MINUTE + LIMIT
+    hanging = judged(replace(front, run=found.run), RUNNING, at=END + MINUTE + LIMIT)
     assert isinstance(hanging, Dequeue)
     assert hanging.reason is Reason.CHECKS_TIMED_OUT
 
@@ -61,7 +60,7 @@ def test_start_that_the_first_poll_finds_is_the_reported_one_except_by_actions(s
     """Never before the head was bound, never after the poll."""
     found = judged(entry(status=CHECKING), shown, at=NOW + 15 * MINUTE)
     assert isinstance(found, Wait)
-    assert found.entry.run.checks_started_at == start
+    assert found.run.checks_started_at == start
 
 
 def test_check_that_never_starts_leaves_after_a_day_more() -> None:
@@ -75,7 +74,7 @@ def test_check_that_is_absent_only_on_the_update_is_not_starting() -> None:
     """The queued head had it, so no path filter skips it."""
     assert judged(UPDATED) == ReadFact(FactKind.FORMER_REPORTS)
     known = changed(UPDATED, former_checks=("10:ci",))
-    assert judged(UPDATED, former_reports=(report("ci"),)) == Save(known)
+    assert judged(UPDATED, former_reports=(report("ci"),)) == SaveRun(known.run)
     action = judged(known)
     assert isinstance(action, Wait)
     assert action.not_starting == ("ci",)
@@ -112,8 +111,8 @@ def test_no_report_where_nothing_is_required_is_waited_for_if_the_queued_head_ha
     soon = NOW + POLICY.checks.first_report
     assert judged(UPDATED, at=soon, rules=rules()) == ReadFact(FactKind.FORMER_REPORTS)
     known = changed(UPDATED, former_checks=("10:ci",))
-    assert judged(UPDATED, at=soon, rules=rules(), former_reports=(report("ci"),)) == Save(known)
+    assert judged(UPDATED, at=soon, rules=rules(), former_reports=(report("ci"),)) == SaveRun(known.run)
     assert isinstance(judged(known, at=soon, rules=rules()), Wait)
     silent = judged(UPDATED, at=soon, rules=rules(), former_reports=())
-    assert silent == Save(changed(UPDATED, former_checks=()))
-    assert judged(silent.entry, at=soon, rules=rules()) == Dequeue(Reason.NO_CHECKS)
+    assert silent == SaveRun(changed(UPDATED, former_checks=()).run)
+    assert judged(replace(UPDATED, run=silent.run), at=soon, rules=rules()) == Dequeue(Reason.NO_CHECKS)

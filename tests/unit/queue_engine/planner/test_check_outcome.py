@@ -8,14 +8,13 @@ import pytest
 
 from queue_engine.config.model import CheckRules
 from queue_engine.domain.errors import InvariantError
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, RequiredCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.domain.workflow_runs import CommitFacts
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Update, Wait
-from queue_engine.planner.check_outcome import BREAKDOWNS, judge_checks
+from queue_engine.planner.check_outcome import BREAKDOWNS
 from queue_engine.planner.decide import decide
-from queue_engine.rules.invariants import check_queue
+from queue_engine.rules.transitions import check_queue
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -30,6 +29,7 @@ from tests.unit.queue_engine.examples import (
     comparison,
     entry,
     facts_with,
+    judged_run,
     pull,
     report,
     rules,
@@ -276,11 +276,11 @@ def test_departure_says_what_a_check_was_before_imqs_update_only_where_that_is_k
     """P6: a check that judges commits may be red on IMQ's own merge commit alone."""
     front = entry(status=CHECKING, head="head-2", updated_from="head-1")
     facts = facts_with(rules=rules("ci"), reports=(report("ci", CheckState.FAILED),), base_reports=(report("ci"),))
-    assert judge_checks(front, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
-    left = judge_checks(front, replace(facts, former_reports=before), POLICY, NOW)
+    assert judged_run(front, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
+    left = judged_run(front, replace(facts, former_reports=before), POLICY, NOW)
     assert isinstance(left, Dequeue)
     assert (left.reason, left.detail) == (Reason.CHECKS_FAILED, detail)
-    up_to_date = judge_checks(replace(front, head="head-1"), facts, POLICY, NOW)
+    up_to_date = judged_run(replace(front, head="head-1"), facts, POLICY, NOW)
     assert isinstance(up_to_date, Dequeue)
     assert up_to_date.detail is None
 

@@ -106,7 +106,7 @@ def test_new_head_of_a_fork_waits_for_the_webhook_that_names_who_pushed(
     waiting = entry(status=UPDATING, new_head="head-2", next_poll_at=NOW)
     fork = pull(head_sha="head-2", head_repository="ada/fork")
     compared = comparison("head-2", parents=("head-1", "base-1"))
-    expected = action or Wait(waiting, NOW)
+    expected = action or Wait(waiting.run, NOW)
     assert decide(waiting, facts_with(pull=fork, comparison=compared), POLICY, NOW + later) == expected
 
 
@@ -128,7 +128,7 @@ def test_waiting_for_checks_names_the_required_ones_before_the_first_poll() -> N
     bound = entry(status=CHECKING, next_poll_at=NOW + HOUR)
     action = decide(bound, facts_with(rules=rules("unit", "build")), POLICY, NOW)
     assert isinstance(action, Wait)
-    assert action.entry.run.pending_checks == ("build", "unit")
+    assert action.run.pending_checks == ("build", "unit")
 
 
 def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
@@ -137,7 +137,7 @@ def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
     facts = facts_with(rules=rules("ci", "lint"), reports=(running,), workflow_runs=())
     action = decide(entry(status=CHECKING), facts, POLICY, NOW)
     assert isinstance(action, Wait)
-    assert (action.pending, action.entry.run.pending_checks) == ((running,), ("ci", "lint"))
+    assert (action.pending, action.run.pending_checks) == ((running,), ("ci", "lint"))
 
 
 @pytest.mark.parametrize(

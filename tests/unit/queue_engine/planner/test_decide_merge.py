@@ -40,7 +40,7 @@ def test_merge_in_doubt_is_verified_before_anything_else() -> None:
     in_doubt = entry(status=READY, merge_requested_at=NOW)
     later = changed(in_doubt, next_poll_at=NOW + HOUR)
     assert decide(in_doubt, facts_with(), POLICY, NOW) == ReadFact(FactKind.SNAPSHOT)
-    assert decide(later, facts_with(), POLICY, NOW) == Wait(later, NOW + HOUR)
+    assert decide(later, facts_with(), POLICY, NOW) == Wait(later.run, NOW + HOUR)
     assert decide(replace(later, needs_refetch=True), facts_with(), POLICY, NOW) == ReadFact(FactKind.SNAPSHOT)
 
 

@@ -8,8 +8,7 @@ import pytest
 from queue_engine.domain.facts import CheckState, Snapshot
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Dequeue, FactKind, ReadFact, Save, Wait
-from queue_engine.planner.check_outcome import judge_checks
+from queue_engine.planner.actions import Dequeue, FactKind, ReadFact, Ready, Save, Wait
 from queue_engine.planner.merge_errors import judge_refused_merge
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
@@ -21,6 +20,7 @@ from tests.unit.queue_engine.examples import (
     comparison,
     entry,
     facts_with,
+    judged_run,
     pull,
     report,
     rules,
@@ -68,8 +68,8 @@ def test_refused_merge_where_workflows_are_required_waits_for_what_is_under_way(
     assert isinstance(waiting, Save)
     assert waiting.entry.status is CHECKING
     assert waiting.entry.run.next_poll_at is not None
-    polled = judge_checks(waiting.entry, replace(running, merge_refused=words), POLICY, END)
-    assert polled == Wait(waiting.entry, waiting.entry.run.next_poll_at), (
+    polled = judged_run(waiting.entry, replace(running, merge_refused=words), POLICY, END)
+    assert polled == Wait(waiting.entry.run, waiting.entry.run.next_poll_at), (
         "reports of this pass cannot make it ready again"
     )
     late = NOW + POLICY.checks.fallback_timeout
@@ -167,7 +167,7 @@ def test_refused_merge_while_github_works_out_conflicts_is_asked_again_until_its
     often = refused(POLICY.merge_refusals)
     asked = judge_refused_merge(often, UNSAID, facts, POLICY, NOW + timedelta(seconds=9))
     assert isinstance(asked, Wait)
-    assert asked.until == asked.entry.run.next_poll_at == NOW + timedelta(seconds=9 + 2 * 2**often.run.merge_refusals)
+    assert asked.until == asked.run.next_poll_at == NOW + timedelta(seconds=9 + 2 * 2**often.run.merge_refusals)
     end = NOW + POLICY.timeouts.update
     last = judge_refused_merge(often, UNSAID, facts, POLICY, end - timedelta(seconds=1))
     assert isinstance(last, Wait)
@@ -223,14 +223,13 @@ def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it
         assert (judged.entry.status, judged.entry.run.merge_requested_at) == (CHECKING, None)
         assert judged.entry.run.next_poll_at is not None
         # As the pass does it: all that is known is green still, and the merge is asked for again.
-        looking = judge_checks(judged.entry, facts_with(rules=rules()), POLICY, now)
+        looking = judged_run(judged.entry, facts_with(rules=rules()), POLICY, now)
         assert isinstance(looking, Wait)
         now = looking.until
         again = facts_with(rules=rules("other"), reports=(report("other"),))
-        green = judge_checks(changed(looking.entry, next_poll_at=None), again, POLICY, now)
-        assert isinstance(green, Save)
-        assert green.entry.status is READY
-        front = green.entry
+        green = judged_run(changed(replace(judged.entry, run=looking.run), next_poll_at=None), again, POLICY, now)
+        assert isinstance(green, Ready)
+        front = replace(judged.entry, status=READY, run=green.run)
     assert judged == Dequeue(
         Reason.CHECKS_TIMED_OUT,
         detail=f"{named} (limit: 120 minutes, while there is no history to tell how long checks take here)",

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.facts import CheckState
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.planner.actions import Dequeue, Unmet, Wait
 from tests.unit.queue_engine.examples import (
     CHECKING,

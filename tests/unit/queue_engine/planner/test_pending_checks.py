@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck
+from queue_engine.domain.facts import CheckReport, CheckState, CheckSuite, RequiredCheck
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.workflow_runs import CheckSuite
-from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Wait
-from queue_engine.planner.check_outcome import judge_checks
+from queue_engine.planner.actions import Dequeue, FactKind, ReadFact, Ready, SaveRun, Verdict, Wait
 from queue_engine.planner.pending_checks import not_repeated
 from queue_engine.rules.checks import judge
 from tests.store.examples import changed
@@ -23,6 +21,7 @@ from tests.unit.queue_engine.examples import (
     POLICY,
     entry,
     facts_with,
+    judged_run,
     report,
     rules,
     workflow_run,
@@ -38,9 +37,9 @@ def updated(**changes: Any) -> Entry:
     return entry(status=CHECKING, head="head-2", updated_from="head-1", **changes)
 
 
-def judged(front: Entry, *reports: CheckReport, at: Any = NOW, **facts: Any) -> Action:
+def judged(front: Entry, *reports: CheckReport, at: Any = NOW, **facts: Any) -> Verdict:
     """What is decided where nothing is required."""
-    return judge_checks(front, facts_with(**{"rules": rules(), "reports": reports, "suites": ()} | facts), POLICY, at)
+    return judged_run(front, facts_with(**{"rules": rules(), "reports": reports, "suites": ()} | facts), POLICY, at)
 
 
 def suite(**changes: Any) -> CheckSuite:
@@ -52,7 +51,7 @@ def test_green_update_where_nothing_is_required_asks_what_reported_before() -> N
     """Once: what is known then is kept with the entry."""
     assert judged(updated(), FAST) == ReadFact(FactKind.FORMER_REPORTS)
     asked = judged(updated(), FAST, former_reports=(FAST, SLOW))
-    assert asked == Save(updated(former_checks=("10:fast", "11:slow")))
+    assert asked == SaveRun(updated(former_checks=("10:fast", "11:slow")).run)
 
 
 def test_green_head_that_was_queued_so_asks_for_no_former_one() -> None:
@@ -64,18 +63,18 @@ def test_first_report_on_an_update_where_nothing_is_required_starts_a_wait_for_a
     """P7: checks that end minutes after each other cost one look; one that is ignored is not waited for."""
     reported = updated(completed_checks=("fast",), next_poll_at=NOW)
     facts = facts_with(rules=rules())
-    assert judge_checks(reported, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
+    assert judged_run(reported, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
     known = replace(facts, former_reports=(FAST, SLOW))
-    saved = judge_checks(reported, known, POLICY, NOW)
-    assert isinstance(saved, Save)
-    assert (saved.entry.run.former_checks, saved.entry.run.pending_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
-    waiting = judge_checks(saved.entry, known, POLICY, NOW)
+    saved = judged_run(reported, known, POLICY, NOW)
+    assert isinstance(saved, SaveRun)
+    assert (saved.run.former_checks, saved.run.pending_checks) == (("10:fast", "11:slow"), ("fast", "slow"))
+    waiting = judged_run(replace(reported, run=saved.run), known, POLICY, NOW)
     assert isinstance(waiting, Wait)
     assert waiting.until >= NOW + MINUTE
-    all_reported = changed(saved.entry, completed_checks=("fast", "slow"), next_poll_at=NOW)
-    assert judge_checks(all_reported, known, POLICY, NOW + POLICY.checks.settle) == ReadFact(FactKind.CHECKS)
-    ignoring = judge_checks(reported, known, replace(POLICY, checks=replace(POLICY.checks, ignored=("slow",))), NOW)
-    assert ignoring == Save(changed(reported, former_checks=("10:fast", "11:slow")))
+    all_reported = changed(replace(reported, run=saved.run), completed_checks=("fast", "slow"), next_poll_at=NOW)
+    assert judged_run(all_reported, known, POLICY, NOW + POLICY.checks.settle) == ReadFact(FactKind.CHECKS)
+    ignoring = judged_run(reported, known, replace(POLICY, checks=replace(POLICY.checks, ignored=("slow",))), NOW)
+    assert ignoring == SaveRun(changed(reported, former_checks=("10:fast", "11:slow")).run)
 
 
 def test_new_head_where_nothing_is_required_waits_for_workflows_that_start_late() -> None:
@@ -85,9 +84,9 @@ def test_new_head_where_nothing_is_required_waits_for_workflows_that_start_late(
     waiting = judged(entry(status=CHECKING), fresh, at=soon)
     assert isinstance(waiting, Wait)
     assert waiting.until == later
-    assert isinstance(judged(entry(status=CHECKING), fresh, at=later), Save)
+    assert isinstance(judged(entry(status=CHECKING), fresh, at=later), Ready)
     old = replace(fresh, started_at=NOW - HOUR)
-    assert isinstance(judged(entry(status=CHECKING), fresh, old, at=soon), Save)
+    assert isinstance(judged(entry(status=CHECKING), fresh, old, at=soon), Ready)
 
 
 def test_former_checks_of_a_new_queued_head_are_read_again_after_a_minute() -> None:
@@ -96,9 +95,9 @@ def test_former_checks_of_a_new_queued_head_are_read_again_after_a_minute() -> N
     later = NOW + POLICY.later_workflows
     waiting = judged(front, fresh, at=NOW + POLICY.checks.settle, former_reports=(fresh,))
     assert isinstance(waiting, Wait)
-    assert (waiting.until, waiting.entry.run.former_checks) == (later, None)
+    assert (waiting.until, waiting.run.former_checks) == (later, None)
     known = judged(front, fresh, at=later, former_reports=(fresh, SLOW))
-    assert known == Save(updated(former_checks=("10:fast", "11:slow")))
+    assert known == SaveRun(updated(former_checks=("10:fast", "11:slow")).run)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +116,10 @@ def test_update_where_nothing_is_required_waits_for_every_check_that_reported_be
     """P1: the fast App is green after a second, the slow CI appears half a minute later. Skipped is reported, too."""
     action = judged(updated(former_checks=("10:fast", "11:slow")), *reports, workflow_runs=())
     if waits is None:
-        assert isinstance(action, Save)
+        assert isinstance(action, Ready)
     else:
         assert isinstance(action, Wait)
-        assert action.entry.run.pending_checks == waits
+        assert action.run.pending_checks == waits
 
 
 def test_check_that_does_not_report_again_is_named_after_its_time() -> None:
@@ -136,7 +135,7 @@ def test_check_that_the_configuration_ignores_need_not_report_again() -> None:
     """The way out for a check that a comment once started."""
     policy = replace(POLICY, checks=replace(POLICY.checks, ignored=("slow",)))
     facts = facts_with(rules=rules(), reports=(FAST,), suites=())
-    assert isinstance(judge_checks(updated(former_checks=("11:slow",)), facts, policy, NOW), Save)
+    assert isinstance(judged_run(updated(former_checks=("11:slow",)), facts, policy, NOW), Ready)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +151,11 @@ def test_check_that_the_configuration_ignores_need_not_report_again() -> None:
 def test_suite_under_way_is_waited_for_where_nothing_is_required(each: CheckSuite, waits: bool) -> None:
     """One of an App that never reports stays queued for ever (oca-github-bot #141): it counts for nothing."""
     action = judged(entry(status=CHECKING), FAST, suites=(each,))
-    assert isinstance(action, Wait if waits else Save)
+    assert isinstance(action, Wait if waits else Ready)
     soon = judged(entry(status=CHECKING, polls=9), FAST, suites=(each,), at=LATER - timedelta(seconds=1))
     assert not isinstance(soon, Wait) or soon.until == LATER
     late = judged(entry(status=CHECKING), FAST, suites=(each,), at=LATER)
-    assert isinstance(late, Dequeue if waits else Save)
+    assert isinstance(late, Dequeue if waits else Ready)
 
 
 PARKED = workflow_run(7, "head-1", status="completed", conclusion="action_required")
@@ -169,8 +168,8 @@ PARKED = workflow_run(7, "head-1", status="completed", conclusion="action_requir
 def test_runs_that_await_approval_are_reported_at_once(required: tuple[str, ...], parked: Any) -> None:
     """P5: such runs delay no other entry; the link to approve them is among the checks that IMQ names."""
     facts = facts_with(rules=rules(*required), reports=())
-    assert judge_checks(entry(status=CHECKING), facts, POLICY, NOW) == ReadFact(FactKind.WORKFLOW_RUNS)
-    action = judge_checks(entry(status=CHECKING), replace(facts, workflow_runs=(parked,)), POLICY, NOW)
+    assert judged_run(entry(status=CHECKING), facts, POLICY, NOW) == ReadFact(FactKind.WORKFLOW_RUNS)
+    action = judged_run(entry(status=CHECKING), replace(facts, workflow_runs=(parked,)), POLICY, NOW)
     assert isinstance(action, Dequeue)
     assert (action.reason, action.detail) == (Reason.WORKFLOWS_UNAPPROVED, "ci")
     assert [check.url for check in action.checks] == [parked.url]
@@ -197,14 +196,14 @@ def test_green_head_with_runs_that_await_approval_does_not_land_where_nothing_is
 def test_missing_check_that_another_run_may_report_is_waited_for(reports: Any, runs: Any) -> None:
     """Jobs appear when those that they need have ended; a run that has jobs was approved."""
     facts = facts_with(rules=rules("ci", "other"), reports=reports, workflow_runs=runs)
-    assert isinstance(judge_checks(entry(status=CHECKING), facts, POLICY, NOW), Wait)
+    assert isinstance(judged_run(entry(status=CHECKING), facts, POLICY, NOW), Wait)
 
 
 def test_slow_poll_asks_for_no_workflow_runs() -> None:
     """P7: long CI costs one request a poll; the first poll and the last show runs that await approval."""
     facts = facts_with(rules=rules("ci"), reports=())
-    assert isinstance(judge_checks(entry(status=CHECKING, polls=1), facts, POLICY, NOW), Wait)
-    assert judge_checks(entry(status=CHECKING, polls=4), facts, POLICY, LATER) == ReadFact(FactKind.WORKFLOW_RUNS)
+    assert isinstance(judged_run(entry(status=CHECKING, polls=1), facts, POLICY, NOW), Wait)
+    assert judged_run(entry(status=CHECKING, polls=4), facts, POLICY, LATER) == ReadFact(FactKind.WORKFLOW_RUNS)
 
 
 @pytest.mark.parametrize("queue_only", [True, False])

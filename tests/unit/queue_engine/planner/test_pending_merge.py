@@ -39,14 +39,14 @@ def test_pending_merge_is_read_after_a_second_and_then_ever_later() -> None:
     """P7: no request before the stored instant; each wait is longer than the one before."""
     late = changed(REQUESTED, polls=9, next_poll_at=NOW + HOUR)
     assert with_pending_merge(late, PENDING, NOW) == FOLLOWED
-    assert next_action(None, SECOND / 2) == Wait(FOLLOWED, NOW + SECOND)
+    assert next_action(None, SECOND / 2) == Wait(FOLLOWED.run, NOW + SECOND)
     assert next_action(None) == ReadFact(FactKind.PENDING_MERGE)
     first = next_action(PENDING)
     assert isinstance(first, Wait)
-    second = decide(first.entry, Facts(pending_merge=PENDING), POLICY, first.until)
+    second = decide(replace(FOLLOWED, run=first.run), Facts(pending_merge=PENDING), POLICY, first.until)
     assert isinstance(second, Wait)
     assert second.until - first.until > first.until - (NOW + SECOND)
-    assert second.entry.run.merge_uuid == "u-1"
+    assert second.run.merge_uuid == "u-1"
 
 
 def test_merge_that_ended_lands_the_commit_that_github_names() -> None:

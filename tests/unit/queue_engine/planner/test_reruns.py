@@ -5,15 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.domain.workflow_runs import WorkflowRun
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Rerun, Save, Wait
 from queue_engine.planner.check_limits import check_limit
 from queue_engine.planner.check_outcome import rerun_answered
 from queue_engine.planner.decide import decide
-from queue_engine.rules.check_timing import with_reports
+from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import rerun_names, run_key
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
@@ -132,8 +131,8 @@ def test_rerun_that_github_refuses_lets_the_failure_stand() -> None:
 def test_rerun_answered_with_a_refusal_forgets_only_what_was_refused() -> None:
     """Of two workflow runs one may be on its way."""
     asked = entry(status=CHECKING, rerun_checks=("1:ci", "2:lint"), rerun_at=NOW)
-    after = rerun_answered(asked, (failed("lint", run=2),), "no", POLICY, NOW)
-    assert (after.run.rerun_checks, after.run.rerun_at) == (("1:ci",), None)
+    after = rerun_answered(asked.run, (failed("lint", run=2),), "no", POLICY, NOW)
+    assert (after.rerun_checks, after.rerun_at) == (("1:ci",), None)
 
 
 def test_run_key_distinguishes_runs_of_one_check() -> None:
@@ -167,9 +166,9 @@ def test_rerun_in_doubt_has_happened_when_the_old_run_is_gone(newer: tuple[Check
     ("after", "runs", "action"),
     [
         (0 * MINUTE, None, ReadFact(FactKind.WORKFLOW_RUNS)),
-        (0 * MINUTE, (workflow_run(7),), Rerun(ASKED, (replace(OLD, actions_run=7),))),
+        (0 * MINUTE, (workflow_run(7),), Rerun(ASKED.run, (replace(OLD, actions_run=7),))),
         (0 * MINUTE, (workflow_run(7, "head-0"),), None),
-        (check_limit(ASKED, POLICY), (workflow_run(7),), None),
+        (check_limit(ASKED.run, POLICY), (workflow_run(7),), None),
     ],
 )
 def test_rerun_in_doubt_is_asked_for_again_only_of_a_proved_run_and_in_time(

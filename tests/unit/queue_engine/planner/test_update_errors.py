@@ -8,7 +8,7 @@ from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Block, Dequeue, FactKind, ReadFact, Save, Wait
 from queue_engine.planner.merge_errors import judge_refused_update
-from queue_engine.rules.invariants import check_transition
+from queue_engine.rules.transitions import check_transition
 from tests.unit.queue_engine.examples import (
     CHECKING,
     NOW,
@@ -99,4 +99,4 @@ def test_refused_update_that_nothing_explains_is_asked_for_again() -> None:
     facts, asked = facts_with(pull=pull(), comparison=comparison(behind=1)), entry(status=UPDATING)
     judged = judge_refused_update(asked, words, facts, POLICY, NOW)
     assert isinstance(judged, Wait)
-    assert (judged.entry.run.polls, judged.until) == (1, NOW + POLICY.ask_again.base)
+    assert (judged.run.polls, judged.until) == (1, NOW + POLICY.ask_again.base)

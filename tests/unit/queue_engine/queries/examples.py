@@ -6,8 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.model import Entry, Queue
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import Entry, Queue, TimelineEvent
 from queue_engine.queries.queue_status import EntryView, entry_view
 from queue_engine.store import Transaction
 from tests.store.examples import changed, entry

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
-from queue_engine.domain.timeline_event import TimelineEvent
 from queue_engine.queries.pull_request_history import StatusHistory, load_status_at
 from queue_engine.store import Transaction
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY, SECOND

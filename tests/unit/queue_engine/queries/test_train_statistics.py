@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from queue_engine.domain.candidate_run import RUN_ENDED, RUN_PASSED
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
+from queue_engine.domain.run import RUN_ENDED, RUN_PASSED
 from queue_engine.queries.train_status import TrainStatistics, train_sums
 from tests.unit.queue_engine.queries.test_train_status import started
 

@@ -6,34 +6,32 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.candidate_run import (
-    RUN_STARTED,
-    CandidateMember,
-    CandidateRun,
-    CandidateState,
-    CandidateTrigger,
-)
 from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.model import TimelineEvent
+from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import NOT_BEGUN, CheckTiming
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.domain.train_notice import TrainLanding, TrainNotice, TrainProgress
+from queue_engine.domain.run import (
+    RUN_STARTED,
+    CandidateTrigger,
+    CheckTiming,
+    Run,
+    RunMember,
+    RunState,
+)
 from queue_engine.queries.train_status import landing_of, train_status
 from tests.store.examples import NOW, REPOSITORY
 
 MINUTE = timedelta(minutes=1)
 
 
-def run(
-    run_id: int, *numbers: int, tested: set[int] | None = None, state: CandidateState = CandidateState.TESTING
-) -> CandidateRun:
+def run(run_id: int, *numbers: int, tested: set[int] | None = None, state: RunState = RunState.TESTING) -> Run:
     """A run of these members."""
-    return CandidateRun(
+    return Run(
         id=run_id,
         queue_id=1,
         base_branch="main",
         base_tip="0" * 40,
-        members=tuple(CandidateMember(each, str(each), f"{each:040d}", MergeMethod.MERGE) for each in numbers),
+        members=tuple(RunMember(each, str(each), f"{each:040d}", MergeMethod.MERGE) for each in numbers),
         tested=frozenset(numbers if tested is None else tested),
         trigger=CandidateTrigger.PUSH,
         state=state,
@@ -56,13 +54,13 @@ FAILED = [{"suspects": [1, 2, 3], "content": [1, 2, 3]}]
     [
         ([run(7, 1, 2)], memory(1, 2), 1, TrainNotice(progress=TrainProgress.TESTING, members=(1, 2))),
         (
-            [run(7, 1, state=CandidateState.BUILDING)],
+            [run(7, 1, state=RunState.BUILDING)],
             memory(1),
             1,
             TrainNotice(progress=TrainProgress.BUILDING, members=(1,)),
         ),
         (
-            [run(7, 1, state=CandidateState.LANDING), run(8, 1, 2, tested={2})],
+            [run(7, 1, state=RunState.LANDING), run(8, 1, 2, tested={2})],
             memory(1, 2),
             1,
             TrainNotice(progress=TrainProgress.PASSED, members=(1,)),
@@ -105,7 +103,7 @@ FAILED = [{"suspects": [1, 2, 3], "content": [1, 2, 3]}]
     ],
 )
 def test_notice_says_what_the_trains_do_with_a_member(
-    runs: list[CandidateRun], stored: dict[str, Any], number: int, expected: TrainNotice | None
+    runs: list[Run], stored: dict[str, Any], number: int, expected: TrainNotice | None
 ) -> None:
     """Each member learns who is tested with it, what a bisection does, and what it waits for."""
     found = train_status(runs, stored).notice(number)
@@ -146,7 +144,7 @@ def test_landing_saved_one_run_for_each_member_less_those_that_tested_it() -> No
     """Three members in one run save two; a bisection on the way counts as well."""
     landed = run(7, 1, 2, 3)
     timings = (CheckTiming("test", started=NOW, ended=NOW + 10 * MINUTE), CheckTiming("lint"))
-    timed = replace(landed, test=replace(NOT_BEGUN, timings=timings))
+    timed = replace(landed, timings=timings)
     assert landing_of(landed, [started(1, 2, 3)]) == TrainLanding(members=(1, 2, 3), runs_saved=2)
     assert landing_of(timed, [started(1, 2, 3), started(9)]).ci_saved == 20 * MINUTE
     bisected = [started(1, 2, 3, 4), started(1, 2), started(3), started(4)]
@@ -163,7 +161,7 @@ def test_notice_links_a_failed_check_before_one_that_runs() -> None:
     ]
     links = []
     for count in (0, 1, 2, 3, 4):
-        made = replace(run(7, 1), test=replace(NOT_BEGUN, timings=tuple(timings[:count])))
+        made = replace(run(7, 1), timings=tuple(timings[:count]))
         notice = train_status([made], memory(1)).notice(1)
         links.append(notice and notice.url)
     assert links == [None, "https://ci/a", "https://ci/b", "https://ci/b", "https://ci/d"]

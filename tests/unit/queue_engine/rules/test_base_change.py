@@ -3,7 +3,7 @@
 import pytest
 
 from queue_engine.config.model import CheckRules, Policy
-from queue_engine.rules.base_change import need_no_test
+from queue_engine.rules.checks import need_no_test
 
 POLICY = Policy(checks=CheckRules(untested_paths=("CHANGELOG.md", "docs/**", ".github/**")))
 

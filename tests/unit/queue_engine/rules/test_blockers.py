@@ -17,7 +17,6 @@ from queue_engine.rules.blockers import (
     blockers_of,
     in_flight,
     next_poll_at,
-    select_front,
     unblocked_at,
     waits_for_base,
 )
@@ -102,60 +101,13 @@ def test_blocker_of_checks_that_do_not_start_lets_the_front_wait_for_them(status
 
 
 PROCESSED = [CHECKING, READY]
-HOTFIX = {"hotfix": True, "preempts": True}
 
 
-@pytest.mark.parametrize(
-    ("halts", "entries", "number"),
-    [
-        # Nothing in the way: the front, any entry.
-        ([], [{}, {}], 1),
-        ([], [{"status": CHECKING}, {}], 1),
-        # A hotfix interrupts what is checked or ready, not what has to settle, and no other hotfix.
-        ([], [{"status": CHECKING}, HOTFIX], 2),
-        ([], [{"status": READY}, {}, HOTFIX], 3),
-        ([], [{"status": UPDATING}, HOTFIX], 1),
-        ([], [{"status": READY, "merge_requested_at": NOW}, HOTFIX], 1),
-        ([], [{"status": CHECKING, "hotfix": True}, HOTFIX], 1),
-        ([], [{"status": CHECKING}, {"hotfix": True}], 1),
-        ([], [{"status": CHECKING}, {"preempts": True}], 1),
-        # A freeze: exempt entries proceed, even if another entry has begun; else none.
-        ([FREEZE], [{}, {}], None),
-        ([FREEZE], [{"status": CHECKING}, {}], None),
-        ([FREEZE], [{"status": CHECKING}, {"freeze_exempt": True}], 2),
-        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {"freeze_exempt": True}], 1),
-        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, HOTFIX], 1),
-        ([FREEZE], [{"status": CHECKING, "freeze_exempt": True}, {**HOTFIX, "freeze_exempt": True}], 2),
-        ([FREEZE], [{}, {"fixes_base": True}, {"freeze_exempt": True}], 3),
-        # What is under way settles first, even then.
-        ([FREEZE], [{"status": UPDATING}, {"freeze_exempt": True}], 1),
-        ([HALT], [{"status": READY, "merge_requested_at": NOW}], 1),
-        # A red base lets its fix through, and in a freeze only one that is exempt.
-        ([BASE_RED], [{"status": CHECKING}, {"fixes_base": True}], 2),
-        ([BASE_RED], [{}, {"freeze_exempt": True}], None),
-        ([FREEZE, BASE_RED], [{}, {"fixes_base": True}], None),
-        ([FREEZE, BASE_RED], [{}, {"fixes_base": True, "freeze_exempt": True}], 2),
-        # A pause and broken rules exempt no entry.
-        ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
-        ([Blocker(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
-    ],
-)
-def test_front_is_the_first_entry_that_may_proceed(
-    halts: Sequence[Blocker], entries: list[dict[str, Any]], number: int | None
-) -> None:
-    """An entry that has begun stays the front, unless a hotfix preempts it, or it may not proceed and another may."""
-    chosen = select_front(line(*entries), halts, NOW)
-    assert (None if chosen is None else chosen.number) == number
-
-
-def test_front_is_not_an_entry_that_is_blocked() -> None:
-    """P5: IMQ lacks a permission to land it; the next entry proceeds, and IMQ tries it again when its time has come."""
+def test_first_try_of_blocked_entries_is_due_when_the_first_block_ends() -> None:
+    """P5: IMQ lacks a permission to land them."""
     later = NOW + MINUTE
     entries = line({"blocked_until": later}, {}, {"blocked_until": later + MINUTE})
-    chosen = [select_front(entries, [], now) for now in (NOW, later)]
-    assert [one and one.number for one in chosen] == [2, 1]
     assert [unblocked_at(entries, now) for now in (NOW, later, later + MINUTE)] == [later, later + MINUTE, None]
-    assert select_front(entries[:1], [], NOW) is None
 
 
 def test_entry_settles_while_github_was_asked_for_something() -> None:

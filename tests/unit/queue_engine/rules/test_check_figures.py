@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.domain.timeline_event import TimelineEvent
-from queue_engine.rules.check_figures import check_limits_by, figures_of, time_in_checks
+from queue_engine.domain.model import TimelineEvent
+from queue_engine.rules.check_progress import check_limits_by, figures_of, time_in_checks
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, SECOND, entry
 
 DAY = timedelta(days=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.run import NOT_BEGUN, CheckTiming
-from queue_engine.rules.check_timing import (
+from queue_engine.rules.check_progress import (
     MOST_CHECKS,
     check_data,
     rerun_seconds,

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.domain.facts import CheckState, RequiredCheck
-from queue_engine.domain.own_check import is_own_check, unreported_check
+from queue_engine.domain.facts import CheckState, RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.run import Run
 from queue_engine.rules.checks import former_checks, former_names, judge, required_checks, requires_own_check
 from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, report, rules

@@ -6,18 +6,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from queue_engine.admission.admit import judged
-from queue_engine.admission.case import Case
-from queue_engine.admission.enqueue_request import EnqueueRequest
+from queue_engine.admission.case import Case, EnqueueRequest
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.known_facts import Consent, PullRequestState
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
-from queue_engine.rules.consent import consent_lost
-from queue_engine.rules.consent_changes import (
+from queue_engine.rules.consent import (
     CHANGED_SINCE_COMMAND,
     changed_since_command,
+    consent_lost,
     last_change,
     withdrawn_since_label,
     withdrawn_since_queued,

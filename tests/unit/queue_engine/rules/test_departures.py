@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.domain.departure import Departure, RerunCheck, WaitKind
-from queue_engine.domain.model import Entry
-from queue_engine.domain.reasons import Reason
-from queue_engine.domain.timeline_event import WHOLE_QUEUE, TimelineEvent
+from queue_engine.domain.departure import Departure, RerunCheck
+from queue_engine.domain.model import WHOLE_QUEUE, Entry, TimelineEvent
+from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.rules.departures import departure_of, share_of, train_runs
 from tests.store.examples import changed, entry
 from tests.unit.queue_engine.examples import MINUTE, NOW

@@ -8,9 +8,9 @@ import pytest
 
 from queue_engine.config.model import BlockRules, MergeRules, Policy, QueuePermissions
 from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck, Review, ReviewState
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.eligibility import (
     Admit,
     Answer,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.rules.eta import FEWEST, landing
+from queue_engine.queries.queue_status import FEWEST, landing
 
 NONE = timedelta(0)
 DURATIONS = st.lists(

@@ -5,9 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.failing_check import FailingCheck, as_data
-from queue_engine.rules.failing_checks import failing_checks
+from queue_engine.domain.facts import CheckReport, CheckState, FailingCheck, as_data
+from queue_engine.rules.checks import failing_checks
 from tests.unit.queue_engine.examples import report
 
 RUN = "https://github.com/acme/widgets/actions/runs/7"

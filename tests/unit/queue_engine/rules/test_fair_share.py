@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.fair_share import GOAL, HIGH_LOAD, LOAD, compared, likely, ratio
 from queue_engine.config.model import FairShareRule, Policy
-from queue_engine.rules.fair_share import (
+from queue_engine.rules.priority import (
     AGENT_LANDINGS,
     AGENTS,
     LANDINGS,

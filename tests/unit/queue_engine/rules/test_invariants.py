@@ -7,7 +7,7 @@ import pytest
 from queue_engine.domain.errors import InvariantError, TransitionError
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN, Run
-from queue_engine.rules.invariants import check_queue, check_transition
+from queue_engine.rules.transitions import check_queue, check_transition
 from tests.store.examples import entry
 
 ALLOWED = {

@@ -6,11 +6,10 @@ import pytest
 
 from queue_engine.config.model import Policy, PushRules, QueuePermissions
 from queue_engine.domain.facts import Comparison, HeadPush, Permission
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPushPolicy, PushPolicy
 from queue_engine.domain.port import NO_BRANCH
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.new_heads import (
     SOURCES,

@@ -5,7 +5,7 @@ import pytest
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
-from queue_engine.rules.pending_merges import is_requested_merge, may_merge_yet
+from queue_engine.rules.departures import is_requested_merge, may_merge_yet
 from tests.unit.queue_engine.examples import entry, pull
 
 

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import Permission, Snapshot, StackPosition
-from queue_engine.domain.failing_check import FailingCheck
-from queue_engine.domain.model import Entry
+from queue_engine.domain.facts import FailingCheck, Permission, Snapshot, StackPosition
+from queue_engine.domain.model import MAY_STILL_BE_MET, Entry, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import MAY_STILL_BE_MET, UnmetRequirement
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
 from queue_engine.rules.readiness import (
     is_read_due,

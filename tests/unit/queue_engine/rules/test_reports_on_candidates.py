@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from queue_engine.domain.candidate_run import CandidateTrigger
-from queue_engine.domain.facts import CheckReport, CheckState
-from queue_engine.domain.workflow_runs import WorkflowRun
+from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.rules.checks import is_ambiguous, of_candidate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

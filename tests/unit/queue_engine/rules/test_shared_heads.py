@@ -1,6 +1,6 @@
 """Which pull requests share a head branch."""
 
-from queue_engine.rules.shared_heads import head_branch_of, most_active
+from queue_engine.rules.new_heads import head_branch_of, most_active
 from tests.unit.queue_engine.examples import CHECKING, PENDING, entry, pull
 
 OWN = entry(head="head-1")

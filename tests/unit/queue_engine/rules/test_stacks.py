@@ -7,8 +7,8 @@ import pytest
 
 from queue_engine.domain.facts import PullRequest, Snapshot, StackMember, StackPosition
 from queue_engine.domain.known_facts import PullRequestState
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.unmet_requirement import UnmetRequirement
 from queue_engine.rules.stacks import (
     StackChange,
     aimed,

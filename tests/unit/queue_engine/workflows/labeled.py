@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.workflows.event_context import CandidateContext
 from queue_engine.workflows.trigger_choice import UNPROVEN
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from queue_engine.config.document import parse
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.policy import Candidates
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.workflows.trigger_choice import choose_trigger
 from tests.unit.queue_engine.workflows.labeled import CANDIDATE, LabeledWorkflows, labeled_cases, labeled_workflows
 

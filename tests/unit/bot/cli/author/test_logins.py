@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.author.logins import Logins, LoginsError, StoredLogin, logins_file
+from bot.cli.author.session import Logins, LoginsError, StoredLogin, logins_file
 
 
 def stored(name: str) -> StoredLogin:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
-from bot.gateway.http import graphql
+from bot.gateway.http import client
 from bot.gateway.http.client import Call, Client, Credential
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.errors import refusal, requested_wait
@@ -118,11 +118,11 @@ def test_refusal_of_all_is_known_by_its_words_in_rest_and_in_graphql(
     assert found.disorder is disorder
     if disorder is None:
         return
-    answer = graphql.QueryAnswer(
-        data={"repository": None}, errors=[graphql.ErrorAnswer(type="FORBIDDEN", message=words, path=["repository"])]
+    answer = client.QueryAnswer(
+        data={"repository": None}, errors=[client.ErrorAnswer(type="FORBIDDEN", message=words, path=["repository"])]
     )
     with pytest.raises(Refused) as caught:
-        graphql.check(answer, [("repository",)])
+        client.check(answer, [("repository",)])
     assert caught.value.disorder is disorder
 
 

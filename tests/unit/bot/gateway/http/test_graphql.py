@@ -21,18 +21,18 @@ from graphql import (
 )
 
 from bot.gateway import Gateway
-from bot.gateway.check_run_batches import mutation
-from bot.gateway.snapshots import queries, schemas
+from bot.gateway.comments_and_checks import mutation
+from bot.gateway.snapshots import schemas
 from github_schemas.graphql import github_schema
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository
 from tests.unit.bot.github_double import GitHubDouble, Says
 
 QUERIES = {
-    "one": queries.PULL_REQUEST,
-    "one with stacks": queries.with_stacks(queries.PULL_REQUEST),
-    "several": queries.with_stacks(queries.of_several(10, 2)),
-    "conversations": queries.THREADS,
+    "one": schemas.PULL_REQUEST,
+    "one with stacks": schemas.with_stacks(schemas.PULL_REQUEST),
+    "several": schemas.with_stacks(schemas.of_several(10, 2)),
+    "conversations": schemas.THREADS,
     "check runs": mutation(2),
 }
 VARIABLES = {
@@ -101,7 +101,7 @@ def _type_of(_: Any, info: GraphQLResolveInfo[Any], abstract: GraphQLAbstractTyp
 
 @pytest.fixture
 def answers() -> Answers:
-    return Answers(queries.PULL_REQUEST)
+    return Answers(schemas.PULL_REQUEST)
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -132,7 +132,7 @@ async def test_answer_with_null_or_any_value_that_the_schema_allows_is_understoo
 
 def test_page_of_conversations_with_null_where_the_schema_allows_it_is_understood() -> None:
     """The rest of a long discussion, read like the first page."""
-    made = Answers(queries.THREADS)
+    made = Answers(schemas.THREADS)
     for other in [None, *made.others]:
         data = made.with_instead({} if other is None else dict([other]))
         schemas.ThreadsAnswer.model_validate(data)

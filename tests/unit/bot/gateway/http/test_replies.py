@@ -3,7 +3,7 @@
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from bot.gateway.http.client import Reply
-from bot.gateway.http.replies import CachedReplies, Replies
+from bot.gateway.http.connection import CachedReplies, Replies
 
 ANSWER = b'{"number": 3}'
 

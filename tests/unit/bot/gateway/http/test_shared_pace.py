@@ -12,8 +12,7 @@ from sqlalchemy import Engine, event
 from bot.gateway import Gateway
 from bot.gateway.http import pacing
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.pacing import Rates
-from bot.gateway.http.shared_pace import SharedPace, _Reserved
+from bot.gateway.http.pacing import Rates, SharedPace, _Reserved
 from queue_engine.core.concurrency.request_context import RequestPriority, WaitCount, working
 from queue_engine.domain.errors import RateLimitError
 from queue_engine.domain.facts import MergeMethod

@@ -12,8 +12,7 @@ from sqlalchemy import select
 from bot.gateway import Gateway
 from bot.gateway.http.connection import Connection
 from bot.gateway.http.scopes import Purpose, Scope
-from bot.gateway.http.stored_tokens import StoredTokens
-from bot.gateway.http.tokens import Token, Tokens
+from bot.gateway.http.tokens import StoredTokens, Token, Tokens
 from queue_engine.domain.model import Repository
 from queue_engine.store import Store
 from queue_engine.store.tables import installation_tokens

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.gateway.rules.ruleset_scope import keeps_people_out
+from bot.gateway.rules.cache import keeps_people_out
 from bot.gateway.rules.schemas import RulesetAnswer
 
 HEADS = "refs/heads/"

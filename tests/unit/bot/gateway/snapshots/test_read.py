@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from bot.gateway import Gateway
+from bot.gateway.http.client import endpoint
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.graphql import endpoint
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import MergeMethod, Permission, ReviewOutcome, ReviewState
 from queue_engine.domain.model import Repository

@@ -10,7 +10,7 @@ from typing import Any, cast
 from bot.web.live.feed import MAX_REPLAYED, Feed, FeedReader
 from github_emulator import ManualClock
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.store import Store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import SecretStr
 
-from bot.web.live.request_ids import RequestIds
+from bot.web.live.request_watch import RequestIds
 from github_emulator import KeyPair
 
 IDS = RequestIds(SecretStr(KeyPair().private))

@@ -9,8 +9,7 @@ from bot.web.live.request_watch import RequestWatch
 from github_emulator import ManualClock
 from queue_engine.core.database.database import Database
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.model import Repository
-from queue_engine.domain.timeline_event import TimelineEvent
+from queue_engine.domain.model import Repository, TimelineEvent
 from queue_engine.queries.requests import RequestState, load_request
 from queue_engine.store import Store
 from queue_engine.store.requests import RequestKind, RequestRecord

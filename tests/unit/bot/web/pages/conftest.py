@@ -8,8 +8,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from bot.api.access import Access
-from bot.web.login.viewer import Viewer
-from bot.web.pages.overview import OverviewPage
+from bot.web.login.sessions import Viewer
+from bot.web.pages.queue import OverviewPage
 from bot.web.pages.shadow import ShadowPage
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.statistics import StatisticsPages

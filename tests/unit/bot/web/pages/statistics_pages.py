@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestClient
 
-from bot.web.login.viewer import ANONYMOUS, Viewer
+from bot.web.login.sessions import ANONYMOUS, Viewer
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.facts import Actor, Permission

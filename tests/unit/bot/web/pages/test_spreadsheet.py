@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-from bot.web.pages.spreadsheet import csv_text
+from bot.web.pages.statistics import csv_text
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\uff1d1"])

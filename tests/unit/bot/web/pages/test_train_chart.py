@@ -2,13 +2,13 @@
 
 from xml.etree import ElementTree as Tree
 
-from bot.web.pages.train_chart import chart_rows, draw_trains, sentence
-from queue_engine.domain.candidate_run import CandidateState
+from bot.web.pages.queue import chart_rows, draw_trains, sentence
+from queue_engine.domain.run import RunState
 from queue_engine.queries.train_status import FailingMembers, TrainStatus
 from tests.unit.queue_engine.queries.test_train_status import run
 
 BISECTED = TrainStatus(
-    runs=(run(31, 4, 5), run(32, 1, 2), run(33, 9, 3, tested={3}, state=CandidateState.PASSED)),
+    runs=(run(31, 4, 5), run(32, 1, 2), run(33, 9, 3, tested={3}, state=RunState.PASSED)),
     failed=(FailingMembers((1, 2, 3), frozenset({1, 2})),),
 )
 

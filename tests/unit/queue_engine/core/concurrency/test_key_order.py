@@ -1,7 +1,7 @@
 import asyncio
 from contextlib import ExitStack
 
-from queue_engine.core.concurrency.key_order import KeyOrder
+from queue_engine.core.concurrency.tasks import KeyOrder
 
 
 async def _pass(order: KeyOrder, key: str, name: str, ready: asyncio.Event, passed: list[str]) -> None:

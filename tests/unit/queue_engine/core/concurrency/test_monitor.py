@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queue_engine.core.concurrency.monitor import Monitor
-from queue_engine.core.timing.backoff import MONITOR, Backoff
-from queue_engine.core.timing.monitor_entry import MonitorEntry
+from queue_engine.core.timing.backoff import MONITOR, Backoff, MonitorEntry
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from queue_engine.core.concurrency.pool import Pool
+from queue_engine.core.concurrency.tasks import Pool
 
 
 async def test_pool_counts_its_room() -> None:

@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetters
+from queue_engine.core.jobs.job import FIRST_DUE, failed_jobs, jobs
 from queue_engine.core.jobs.job_store import Jobs
-from queue_engine.core.jobs.job_table import FIRST_DUE, failed_jobs, jobs
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LEASE = timedelta(seconds=30)

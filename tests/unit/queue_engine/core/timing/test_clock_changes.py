@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from queue_engine.core.timing.clock_changes import ClockChange, steady
+from queue_engine.core.timing.clock import ClockChange, steady
 
 HOUR = timedelta(hours=1)
 

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
-from queue_engine.domain.candidate_run import CandidateMember, CandidateRun, CandidateState, CandidateTrigger
 from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.planner.trains.built import BuiltHistory, begun_on, former_candidates, history_of, with_ended
 from tests.unit.queue_engine.examples import NOW
 
 
-def member(number: int) -> CandidateMember:
-    return CandidateMember(number, f"entry-{number}", f"head-{number}")
+def member(number: int) -> RunMember:
+    return RunMember(number, f"entry-{number}", f"head-{number}")
 
 
-def built(number: int) -> CandidateMember:
+def built(number: int) -> RunMember:
     return replace(member(number), commit=f"commit-{number}", tree=f"tree-{number}")
 
 
-def a_run(*members: CandidateMember, tip: str = "tip") -> CandidateRun:
+def a_run(*members: RunMember, tip: str = "tip") -> Run:
     """Return a run that merged these members, and published the last commit."""
-    return CandidateRun(
+    return Run(
         id=1,
         queue_id=1,
         base_branch="main",
@@ -26,13 +26,13 @@ def a_run(*members: CandidateMember, tip: str = "tip") -> CandidateRun:
         members=members,
         tested=frozenset(each.number for each in members),
         trigger=CandidateTrigger.PUSH,
-        state=CandidateState.TESTING,
+        state=RunState.TESTING,
         started_at=NOW,
         candidate=members[-1].commit,
     )
 
 
-def reused(members: tuple[CandidateMember, ...]) -> list[str | None]:
+def reused(members: tuple[RunMember, ...]) -> list[str | None]:
     assert all(each.reused == (each.commit is not None) for each in members)
     return [each.commit for each in members]
 
@@ -42,9 +42,7 @@ def after_failure(*numbers: int) -> tuple[BuiltHistory, ...]:
     return with_ended((), a_run(*map(built, numbers)), "tip")
 
 
-def begun(
-    kept: tuple[BuiltHistory, ...], *members: CandidateMember, tip: str = "tip", after: int = 0
-) -> list[str | None]:
+def begun(kept: tuple[BuiltHistory, ...], *members: RunMember, tip: str = "tip", after: int = 0) -> list[str | None]:
     """Return the commits that a new run of these members begins on; `after` was the last one of a former candidate."""
     return reused(begun_on(members, kept, tip, former_candidates(kept, [f"commit-{after}"])))
 

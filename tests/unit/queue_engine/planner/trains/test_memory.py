@@ -5,26 +5,23 @@ from datetime import UTC, datetime, timedelta
 from json import dumps, loads
 
 from queue_engine.config.model import TrainRules
-from queue_engine.domain.candidate_run import CandidateTrigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.policy import TrainSplit
-from queue_engine.planner.trains.members import ahead_of_tested_alone, base_moved, follow_queue, slots, visible
+from queue_engine.domain.run import CandidateTrigger
+from queue_engine.planner.queue_plan import ahead_of_tested_alone, follow_queue, slots, visible
 from queue_engine.planner.trains.memory import (
     FailingChecks,
     ForkEntry,
     ForkReason,
     Memory,
     SequentialMode,
-    from_json,
-    to_json,
-)
-from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
-from queue_engine.planner.trains.outcomes import (
+    base_moved,
     cancelled,
     ejected_member,
     failed,
     failed_before,
     find_run,
+    from_json,
     heads_judged,
     known_result,
     landed,
@@ -32,10 +29,12 @@ from queue_engine.planner.trains.outcomes import (
     removed_member,
     result_key,
     started,
+    to_json,
     unblamed,
     under_generation,
     without_member,
 )
+from queue_engine.planner.trains.model import FailingRun, Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
 from tests.store.examples import entry
 

@@ -1,0 +1,166 @@
+"""P4: find the head that a command, or a label without its webhook, consents to. GitHub does not name it.
+
+The reconciler finds such a label: its webhook was lost, or the database that had the entry. IMQ queues the pull request
+if GitHub proves that it still has the head that was labeled. Of any other, IMQ asks for lost deliveries, and the
+label's own names its head. If that does not come within minutes, the pull request is refused as `label_not_received`,
+and people read that they can queue it again.
+
+The proof is the history of the head branch: each move of it, by GitHub's clock. The last one made the present head, and
+came before the label. Everything else proves nothing:
+
+- Commits have the dates that their authors give them, and so have the commits in GitHub's timeline (rousskov in
+  squid-cache/squid #191, clerk/cli #444).
+- A check suite or workflow run proves that a commit was there, on any branch; policy-bot #602 met that with statuses.
+- `updated_at` moves with comments too, IMQ's own among them (fastlane/issue-bot #25, actions/stale #506). A push moves
+  it (actions/stale #94, fwouts/prmonitor #91), but GitHub's example of a `synchronize` shows otherwise.
+
+A command consents to the head at the time of its comment. GitHub's times have whole seconds, and deliveries come in any
+order: a push of the same second, or a push whose webhook comes after that of the command, may be newer. Then the
+command consents to nothing, and an entry that it queued already is dequeued when the push arrives. The same holds for a
+changed base branch: the author of a pull request may change it without any permission on the repository.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+from queue_engine.config.model import Policy
+from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
+from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
+from queue_engine.domain.model import Repository
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Engine
+from queue_engine.rules.new_heads import is_own_update
+from queue_engine.store import Transaction
+
+LOST_LABEL_JOB = "unseen_label"
+"""Kind of the job that judges a pull request again when the label's webhook has not come."""
+
+_WAIT = timedelta(minutes=5)
+"""How long a lost delivery may take: the reconciler reads the list first, and requests hundreds in a minute."""
+
+_ONE_CHANGE = timedelta(seconds=1)
+"""How far GitHub's two times of one change may differ."""
+
+_SETTLED = timedelta(minutes=1)
+"""How long GitHub may show a pull request without the last push: a label set meanwhile was meant for another head."""
+
+_HARMLESS = frozenset(
+    {
+        "added_to_project_v2",
+        "assigned",
+        "auto_merge_disabled",
+        "auto_merge_enabled",
+        "comment_deleted",
+        "connected",
+        "cross-referenced",
+        "demilestoned",
+        "disconnected",
+        "labeled",
+        "locked",
+        "mentioned",
+        "milestoned",
+        "project_v2_item_status_changed",
+        "ready_for_review",
+        "referenced",
+        "removed_from_project_v2",
+        "renamed",
+        "review_dismissed",
+        "review_request_removed",
+        "review_requested",
+        "subscribed",
+        "unassigned",
+        "unlabeled",
+        "unlocked",
+        "unsubscribed",
+    }
+)
+"""Events that withdraw no consent ("Issue event types"). All others may: a close, a draft, a changed base branch."""
+
+
+async def is_labeled_head(
+    engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
+) -> bool:
+    """Return whether GitHub proves that the pull request has the labeled head, or IMQ's own update of it, and that
+    nothing else withdrew this consent. Raises GitHubError."""
+    own_login = await engine.github.own_login()
+    # IMQ sets the label after a `/queue`: only the lost database knew the person.
+    if label.by == own_login or label.followed_by - _HARMLESS:
+        return False
+    pushes = await engine.github.head_pushes(repository, pull)
+    if not pushes or pushes[0].after != pull.head_sha:
+        return False
+    if precedes(pushes[0], label, pull):
+        return True
+    # IMQ pushes to forks too, but their owners may forge commits like its updates.
+    if len(pushes) == 1 or pull.head_repository != repository.full_name:
+        return False
+    update, labeled = pushes[:2]
+    if labeled.after != update.before or not precedes(labeled, label, pull):
+        return False
+    if update.by != own_login:
+        return False
+    return is_own_update(
+        update.before, await engine.github.comparison(repository, pull.base_branch, pull.head_sha), policy
+    )
+
+
+def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:
+    """Return whether the label was set on the head of this push. GitHub's times have whole seconds.
+
+    In the minute after a push the pull request must not have changed after the label either: GitHub may have shown the
+    push only then.
+    """
+    unchanged = pull.updated_at is not None and pull.updated_at <= label.at + _ONE_CHANGE
+    return push.at < label.at if unchanged else push.at <= label.at - _SETTLED
+
+
+async def await_webhook(engine: Engine, repository: Repository, number: int) -> None:
+    """Enqueue a job that judges the pull request in some minutes, even without the label's webhook."""
+    async with engine.change() as change:
+        await change.tx.jobs.enqueue_once(
+            kind=LOST_LABEL_JOB,
+            request={"repository": asdict(repository), "number": number},
+            process_id=f"{LOST_LABEL_JOB}:{repository.id}:{number}",
+            now=change.now,
+            not_before=change.now + _WAIT,
+        )
+
+
+def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime) -> Reason | None:
+    """Find a change possibly newer than the command: a push of this head, another base branch, a close, a draft."""
+    for one in known:
+        state = one.statement
+        if not isinstance(state, PullRequestState) or max(state.updated_at, one.at) < commanded_at:
+            continue
+        if state.base_changed:
+            return Reason.BASE_CHANGED
+        if state.before is not None and state.head == head_sha:
+            return Reason.HEAD_CHANGED
+        if state.updated_at > commanded_at and not state.merged and (state.draft or not state.open):
+            return Reason.DRAFT if state.open else Reason.CLOSED
+    return None
+
+
+async def consents(engine: Engine, repository: Repository, number: int, head_sha: str, commanded_at: datetime) -> bool:
+    """Return whether a command of that time consents to this head, by known pushes; stores this consent."""
+    async with engine.change() as change:
+        if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
+            return False
+        consent = Fact(subject=of_pull(number), statement=Consent(kind="commanded", head=head_sha, at=commanded_at))
+        await change.tx.known.record(repository.id, [consent], change.now)
+    return True
+
+
+async def is_commands(tx: Transaction, repository: Repository, number: int, head: str, now: datetime) -> bool:
+    """Return whether a recent command consented to this head.
+
+    Then IMQ judges each push of this head, see `queue_engine.rules.consent.changed_since_command`.
+    """
+    known = await _known(tx, repository, number, now)
+    return any(isinstance(one.statement, Consent) and one.statement.head == head for one in known)
+
+
+async def _known(tx: Transaction, repository: Repository, number: int, now: datetime) -> list[Known]:
+    subject = of_pull(number)
+    return (await tx.known.about(repository.id, [subject], since=now - KEPT)).get(subject, [])
