@@ -29,7 +29,7 @@ from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnsw
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.read_model import ReadModel
-from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, RateLimitError, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, RateLimitError, Refused, Unavailable
 from queue_engine.domain.facts import OwnComment, OwnComments
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER
@@ -51,7 +51,11 @@ class CommentApi:
         """Return IMQ's login, `slug[bot]`, from `GET /app`; requested once."""
         async with self._login_lock:
             if self._own_login is None:
-                app = await self._connection.get(None, AppAnswer, "/app")
+                try:
+                    app = await self._connection.get(None, AppAnswer, "/app")
+                except NotFound as missing:
+                    # An App that GitHub does not know has no installations either: the answer is not GitHub's.
+                    raise Refused(missing.message, status=missing.status) from missing
                 self._own_login = f"{app.slug}[bot]"
         return self._own_login
 

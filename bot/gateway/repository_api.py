@@ -15,7 +15,7 @@ from bot.gateway.http.installation_tokens import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.rule_schemas import BranchAnswer
 from bot.gateway.schemas import ConfigPart, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
 
@@ -107,6 +107,8 @@ class RepositoryApi(CommentApi):
                 # A replica may not know a new commit yet: the file is not missing.
                 raise
             return None
+        if page.data == []:
+            raise Unavailable("the answer is not GitHub's: git has no empty folders")
         if isinstance(page.data, list):
             raise Invalid(".github/imq.yml is a directory, not a file")
         answer = parse_answer(ContentAnswer, page.data)

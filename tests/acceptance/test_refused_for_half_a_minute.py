@@ -25,6 +25,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "html": {"status": 403, "body": HTML},
     "html_200": {"status": 200, "body": HTML},
     "reset": {"kind": "reset"},
+    "empty_list": {"status": 200, "body": []},
+    "gone": {"status": 410},
 }
 SIDES = ("reads", "writes", "both")
 ENTRY = {

@@ -187,7 +187,6 @@ async def test_branch_is_in_use_by_what_is_based_on_it_or_made_of_it(
     ("answer", "words"),
     [
         ([{"type": "file", "name": "rules.yml", "path": ".github/imq.yml/rules.yml"}], "a directory, not a file"),
-        ([], "a directory, not a file"),
         ({"type": "symlink", "target": "/etc/imq.yml"}, "a symlink, not a file"),
         ({"type": "submodule", "submodule_git_url": "git://github.com/ada/rules.git"}, "a submodule, not a file"),
         ({"type": "file", "encoding": "none", "content": ""}, "no file that can be read"),
