@@ -82,11 +82,11 @@ def _reader() -> "type[YAML]":
     """
     from ruamel.yaml import YAML
 
-    class Reader(YAML):
+    class _Reader(YAML):
         def official_plug_ins(self) -> list[str]:
             return []
 
-    return Reader
+    return _Reader
 
 
 @dataclass(frozen=True, slots=True)

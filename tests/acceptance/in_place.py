@@ -21,7 +21,7 @@ from sqlalchemy import AsyncAdaptedQueuePool, Connection, Engine, Transaction
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, engine
 from sqlalchemy.util.concurrency import greenlet_spawn
 
-from queue_engine.core.database.sqlite_connection import SqliteConnection
+from queue_engine.core.database.database import FileTransaction
 
 Order = tuple[asyncio.Future[Any] | None, Callable[[], Any]]
 
@@ -56,7 +56,7 @@ class _NoThread:
         pass
 
 
-def _at_once(connection: SqliteConnection, work: Callable[[], Any]) -> Any:
+def _at_once(connection: FileTransaction, work: Callable[[], Any]) -> Any:
     """Do in the task what is for the thread."""
     try:
         return work()
@@ -147,7 +147,7 @@ def statements_in_place() -> Iterator[None]:
         patch.object(AsyncEngine, "begin", lambda of: kept.begin(of)),
         patch.object(AsyncEngine, "dispose", lambda of: kept.dispose(of)),
         patch.multiple(aiosqlite.core, SimpleQueue=_AtOnce, Thread=_NoThread),
-        patch.object(SqliteConnection, "order", _at_once),
+        patch.object(FileTransaction, "order", _at_once),
         patch.multiple(engine, greenlet_spawn=_spawn, _run_to_completion=_to_its_end),
     ):
         yield

@@ -122,7 +122,7 @@ NEVER_AT_START = {
         "mako",
         "psycopg",
     ),
-    *("github_emulator", "jwt", "pydantic_settings", "pygal", "pygit2", "pygments", "re2", "rich", "ruamel"),
+    *("github_emulator", "pydantic_settings", "pygal", "pygit2", "pygments", "re2", "rich", "ruamel"),
     *("sqlalchemy.dialects.postgresql", "sqlalchemy.orm", "tests"),
 }
 """What most processes on SQLite never use, or use once: each is imported when it is used."""

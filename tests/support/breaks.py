@@ -42,7 +42,7 @@ BREAKS = {
         "tests/store/test_order.py",
     ),
     "P4": Break(
-        "queue_engine/rules/new_heads.py",
+        "queue_engine/rules/consent.py",
         "    return _merged_tip(updated_from, comparison, policy) == comparison.merge_base",
         "    return True",
         "tests/acceptance/test_promises.py::test_commit_crafted_like_an_update_never_lands",

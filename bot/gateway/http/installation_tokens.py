@@ -16,18 +16,16 @@ the private key can create any token anyway.
 
 import asyncio
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+import jwt
 import structlog
 from cachetools import LRUCache, TLRUCache, TTLCache
 from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
-from cryptography.hazmat.primitives.hashes import SHA256
 from pydantic import SecretStr
 
 from bot.gateway.http.client import Call
@@ -111,19 +109,9 @@ class AppKey:
         now = self._clock.now()
         if self._cached is None or now >= self._cached[1]:
             claims = {"iat": int((now - _CLOCK_SKEW).timestamp()), "exp": int((now + _JWT_LIFE).timestamp())}
-            signed = f"{_part({'alg': 'RS256', 'typ': 'JWT'})}.{_part({**claims, 'iss': self._app_id})}"
-            signature = _base64(self._key.sign(signed.encode(), PKCS1v15(), SHA256()))
-            self._cached = SecretStr(f"{signed}.{signature}"), now + _JWT_REUSE
+            encoded = jwt.encode({**claims, "iss": self._app_id}, self._key, algorithm="RS256")
+            self._cached = SecretStr(encoded), now + _JWT_REUSE
         return self._cached[0]
-
-
-def _part(content: Mapping[str, object]) -> str:
-    """Encode a header or claims (RFC 7515, section 3.1)."""
-    return _base64(json.dumps(content).encode())
-
-
-def _base64(content: bytes) -> str:
-    return urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 class Tokens:

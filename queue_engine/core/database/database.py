@@ -15,11 +15,12 @@ many times what running it costs.
 
 import asyncio
 import os
+import sqlite3
 import stat
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -39,6 +40,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_connection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
@@ -46,7 +48,6 @@ from sqlalchemy.types import TypeDecorator
 from sqlalchemy.util.concurrency import await_
 
 from queue_engine.core.database.outage import Busy, ReadOnly
-from queue_engine.core.database.sqlite_connection import SqliteConnection
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -254,11 +255,11 @@ def _patience(url: URL) -> dict[str, str]:
 
 
 def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:
-    def connect() -> SqliteConnection:
+    def connect() -> FileTransaction:
         (file,), arguments = engine.dialect.create_connect_args(url)
         patience = {"timeout": busy.total_seconds(), "cached_statements": _CACHED_STATEMENTS}
         connection = await_(_connect_privately(file, **arguments, **patience))
-        return SqliteConnection(engine.dialect.loaded_dbapi, connection, begin)
+        return FileTransaction(engine.dialect.loaded_dbapi, connection, begin)
 
     engine = create_async_engine(url, creator=connect, **pool)
 
@@ -284,7 +285,7 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
 
 
 def _begin(connection: PoolProxiedConnection) -> None:
-    cast(SqliteConnection, connection.dbapi_connection).begin()
+    cast(FileTransaction, connection.dbapi_connection).begin()
 
 
 def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:
@@ -387,3 +388,109 @@ def _restrict(path: Path) -> None:
         return
     except OSError as error:
         _log.warning("database_readable_by_others", file=str(path), error=error.strerror)
+
+
+_Outcome: TypeAlias = tuple[Any, int, int | None, list[Any]]
+"""The description of a result, its row count, the last inserted row, and all rows."""
+
+
+class _Cursor:
+    """Runs a statement and keeps its rows."""
+
+    server_side = False
+
+    def __init__(self, connection: "FileTransaction") -> None:
+        self._connection = connection
+        self._rows: list[Any] = []
+        self.description: Any = None
+        self.rowcount = -1
+        self.lastrowid: int | None = None
+
+    def execute(self, sql: str, parameters: Any = ()) -> None:
+        """Run a statement."""
+        self._run(sqlite3.Connection.execute, sql, parameters)
+
+    def executemany(self, sql: str, parameters: Sequence[Any]) -> None:
+        """Run a statement once for each of these parameters."""
+        self._run(sqlite3.Connection.executemany, sql, parameters)
+
+    def fetchone(self) -> Any:
+        """Take the next row; None after the last."""
+        return self._rows.pop(0) if self._rows else None
+
+    def fetchmany(self, size: int = 1) -> list[Any]:
+        """Take the next rows."""
+        taken, self._rows = self._rows[:size], self._rows[size:]
+        return taken
+
+    def fetchall(self) -> list[Any]:
+        """Take all rows that are left."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def close(self) -> None:
+        """Drop the rows that are left."""
+        self._rows = []
+
+    async def _async_soft_close(self) -> None:
+        """SQLAlchemy awaits this; the driver's cursor was closed when it had run."""
+
+    def _run(self, method: Callable[..., sqlite3.Cursor], sql: str, parameters: Any) -> None:
+        outcome = self._connection.order(partial(self._connection.outcome, method, sql, parameters))
+        self.description, self.rowcount, self.lastrowid, self._rows = outcome
+
+
+class FileTransaction(AsyncAdapt_aiosqlite_connection):
+    """A connection to SQLite that begins its transaction with the first statement, and reads each result whole.
+
+    aiosqlite runs the statements of each connection in a thread of its own. Each order to it costs several times what
+    a statement does, since two threads and the event loop wake for it; SQLAlchemy's own connection gives five. Here
+    one order begins the transaction if need be, runs the statement and reads all of its rows.
+    """
+
+    __slots__ = ("_begins", "_opening")
+    _cursor_cls = _Cursor  # type: ignore[assignment]  # it has what SQLAlchemy calls
+
+    def __init__(self, dbapi: Any, connection: aiosqlite.Connection, opening: str) -> None:
+        """`opening` is the statement that begins each transaction."""
+        super().__init__(dbapi, connection)  # type: ignore[arg-type]  # typed for a protocol of cursors
+        self._opening = opening
+        self._begins = False
+        """Whether the next statement is the first of a transaction."""
+
+    def begin(self) -> None:
+        """Begin a transaction with the next statement."""
+        self._begins = True
+
+    def order(self, work: Callable[[], Any]) -> Any:
+        """Have the thread do this, and return what it returns."""
+        try:
+            return await_(self._connection._execute(work))
+        except Exception as error:
+            self._handle_exception(error)
+
+    def outcome(self, method: Callable[..., sqlite3.Cursor], sql: str, parameters: Any) -> _Outcome:
+        """Run a statement and read its result; in the thread."""
+        connection = self._connection._conn
+        if self._begins:
+            connection.execute(self._opening)
+            self._begins = False
+        cursor = method(connection, sql, parameters)
+        rows = cursor.fetchall() if cursor.description else []
+        cursor.close()
+        return cursor.description, cursor.rowcount, cursor.lastrowid, rows
+
+    def commit(self) -> None:
+        """Commit, if a statement has run."""
+        if not self._is_unused():
+            self.order(lambda: self._connection._conn.commit())
+
+    def rollback(self) -> None:
+        """Roll back, if a statement has run. Only the next transaction of this connection waits for that."""
+        if not self._is_unused():
+            self._connection._tx.put_nowait((None, self._connection._conn.rollback))
+
+    def _is_unused(self) -> bool:
+        """Whether nothing has run in this transaction, or the connection was closed."""
+        unused, self._begins = self._begins, False
+        return unused or not self._connection._connection
