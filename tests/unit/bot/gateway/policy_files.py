@@ -35,9 +35,12 @@ class Files:
 
     async def configurations(self, repositories: Sequence[Repository]) -> Mapping[int, str | None]:
         self.asked.append(f"{len(repositories)} together")
+        texts = {each.id: self.own.get((each.id, None)) for each in repositories}
+        self.began.set()
+        if self.gate is not None:
+            await self.gate.wait()
         if isinstance(self.together, GitHubError):
             raise self.together
-        texts = {each.id: self.own.get((each.id, None)) for each in repositories}
         return {each: text for each, text in texts.items() if not isinstance(text, GitHubError)}
 
     async def organisation_configuration(self, repository: Repository) -> str | None:

@@ -1,5 +1,6 @@
 """After a restart, policies come from files that processes shared through the database: many at once, no request."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -184,3 +185,19 @@ async def test_read_ahead_leaves_what_github_does_not_show_to_single_reads_but_w
     files.together = RateLimitError("slow down", retry_after=timedelta(seconds=1))
     with pytest.raises(RateLimitError):
         await policies.read_ahead(many(2))
+
+
+async def test_file_that_changed_while_it_was_read_ahead_is_read_again(
+    files: Files, policies: Policies, restarted: Policies, renewed: Renewed
+) -> None:
+    """P1: the answer is older than the push, so no process may take it for the present file."""
+    (repository,) = many(1)
+    await renewed(repository)
+    files.gate = asyncio.Event()
+    reading = asyncio.create_task(policies.read_ahead([repository]))
+    await files.began.wait()
+    files.own[repository.id, None] = "trigger_labels: ship"
+    await renewed(repository)
+    files.gate.set()
+    await reading
+    assert await restarted.labels(repository) == ("ship",)

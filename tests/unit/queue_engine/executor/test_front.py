@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from queue_engine.config.model import TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import BlockerNotices
 from queue_engine.domain.model import EntryStatus, Pause, Queue
@@ -14,6 +15,8 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.queue_pass import find_members
+from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.queue_plan import Front, QueueWait, front_without_policy
 from queue_engine.store import Store
 from queue_engine.store.outbox.outbox import OutboxKind
@@ -49,6 +52,18 @@ async def test_front_of_a_queue_without_blockers_is_its_first_entry_and_writes_n
     assert await find(scene, queue, POLICY) == Front(before[0], 2)
     assert await entries(scene, queue) == before
     assert (await events(scene), scene.github.asked) == ([], [])
+
+
+async def test_queue_whose_configuration_changed_since_it_was_read_has_no_front_and_is_due_at_once(
+    scene: Setup,
+) -> None:
+    """P1: the policy that the pass has may require fewer checks than the present one."""
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        await tx.queues.renew_settings(REPOSITORY.id)
+    state = TrainState(scene.engine, queue, POLICY, TrainRules(), lambda: True)
+    await state.load()
+    assert await find_members(state) == QueueWait(NOW)
 
 
 async def test_front_is_none_in_a_freeze_which_is_announced_once_on_each_entry(scene: Setup) -> None:

@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.errors import HeadConflict, MergeError
+from queue_engine.domain.errors import HeadConflict, InvariantError, MergeError
 from queue_engine.domain.facts import Branch, CheckState, MergeMethod
+from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run, RunMember, RunState
@@ -17,8 +19,10 @@ from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
 from queue_engine.executor.run_landing import begin_landing, continue_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.executor.triggers import key_of
+from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.trains.memory import find_run, passed
 from queue_engine.store import Store
+from queue_engine.store.tables import consents
 from tests.unit.queue_engine.examples import comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
@@ -55,7 +59,15 @@ async def begun(store: Store, github: TrainGitHub, *, killed: bool = False) -> t
     await state.load()
     (run,) = state.runs
     assert run.state is RunState.LANDING
+    assert await is_requested(store, state)
     return state, run
+
+
+async def is_requested(store: Store, state: TrainState) -> bool:
+    """Whether a merge that GitHub shows now would be IMQ's own."""
+    (entry,) = state.entries
+    async with store.reading() as tx:
+        return await merged_by_imq(tx, replace(entry, status=EntryStatus.READY), state.now)
 
 
 async def numbers(state: TrainState) -> list[int]:
@@ -79,6 +91,17 @@ async def test_member_that_changed_since_its_tests_does_not_begin_to_land(
     state, run = await that_passed(store, TrainGitHub(), **changes)
     assert not await begin_landing(state, run, state.memory.trains.passed[0])
     assert (state.runs, state.memory.trains.passed, await numbers(state)) == ((), (), [1])
+
+
+async def test_landing_does_not_begin_for_a_head_that_the_ledger_lacks(store: Store) -> None:
+    """P4: nobody is known to have consented."""
+    state, run = await that_passed(store, TrainGitHub())
+    async with store.transaction() as tx:
+        await tx.connection.execute(delete(consents))
+    with pytest.raises(InvariantError, match="head-1"):
+        await begin_landing(state, run, state.memory.trains.passed[0])
+    await state.load()
+    assert state.runs == (run,)
 
 
 async def test_landing_does_not_begin_on_a_base_that_moved(store: Store) -> None:
@@ -151,6 +174,7 @@ async def test_landing_that_a_killed_pass_began_is_not_repeated_unverified(
     assert state.memory.base_tip == tip.sha
     if left:
         assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (RunState.PASSED, None)
+        assert not await is_requested(store, state), "a merge from now on is a person's"
 
 
 async def test_member_in_doubt_is_verified_before_the_base_moves(store: Store) -> None:

@@ -1,7 +1,7 @@
 """Comments of a lost database: which are corrected, and what they say then."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -128,6 +128,27 @@ async def test_list_that_is_older_than_a_later_announcement_corrects_nothing(
     notice = await wanted(engine)
     assert notice is not None
     assert (notice.reason is Reason.NOT_QUEUED) is corrected
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+async def test_comment_is_sent_again_where_the_list_lacks_it_and_not_where_it_has_it(
+    engine: Engine, github: Comments, is_listed: bool
+) -> None:
+    """P6, P7: GitHub lost what IMQ wrote half an hour ago; what it shows costs no request."""
+    written = NOW - HOUR / 2
+    said = Notice(kind=NoticeKind.FAILED, number=1, base_branch="main", head_sha="h", at=written)
+    async with engine.store.transaction() as tx:
+        await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 1, due=written, notice=said)
+        item = await tx.outbox.claim(owner="w", now=written, lease=MINUTE)
+        assert item is not None
+        await tx.outbox.created(item, shows("failed").id)
+        await tx.outbox.done(item, written)
+    other = replace(shows("failed", 2), id=8)
+    github.comments = (other, shows("failed", at=written)) if is_listed else (other,)
+    assert await wanted(engine) == said
+    async with engine.store.transaction() as tx:
+        again = await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE)
+    assert (again is None) is is_listed
 
 
 @pytest.mark.parametrize(

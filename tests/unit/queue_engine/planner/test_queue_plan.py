@@ -14,7 +14,15 @@ from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import PROCESSING, Entry, Pause, Queue, QueueFront, RedBase, Stall
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.planner.queue_plan import Members, QueueChange, QueueWait, front_decides, next_front, wait_of
+from queue_engine.planner.queue_plan import (
+    Members,
+    QueueChange,
+    QueueWait,
+    front_decides,
+    next_front,
+    next_members,
+    wait_of,
+)
 from queue_engine.rules.blockers import blockers_of
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -324,3 +332,14 @@ def test_queue_of_runs_of_one_member_is_worked_off_in_its_order(
     assert (front_of(entries, [*halts]), preempts) == expected(entries, [*halts])
     if isinstance(found, QueueChange):
         assert found.entries[0] == entries[0]
+
+
+@pytest.mark.parametrize("fails", ["entry", "run", None])
+def test_pause_for_refused_requests_ends_once_none_of_the_queue_fails(fails: str | None) -> None:
+    """P6: a run of several members may still be refused while none of its members fails by itself."""
+    refused = Pause(Reason.GITHUB_REFUSES, "why", NOW - HOUR)
+    queue = announced(replace(QUEUE, pauses=(refused,)), front())
+    members = [front(github_failing_since=NOW if fails == "entry" else None)]
+    run = replace(NOT_BEGUN, id=2, github_failing_since=NOW if fails == "run" else None)
+    found = next_members(queue, tuple(members), [run], POLICY, NOW)
+    assert (isinstance(found, QueueChange) and found.pause == refused) is (fails is None)
