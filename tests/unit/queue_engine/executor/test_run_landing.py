@@ -16,6 +16,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.effects import record
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
+from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.run_landing import begin_landing, continue_landing
 from queue_engine.executor.run_store import TrainState, follow_runs
 from queue_engine.executor.triggers import key_of
@@ -23,7 +24,7 @@ from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.trains.memory import find_run, passed
 from queue_engine.store import Store
 from queue_engine.store.tables import consents
-from tests.unit.queue_engine.examples import comparison, pull, report
+from tests.unit.queue_engine.examples import POLICY, comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 RULED = MergeError("Changes must be made through a pull request.", status=422)
@@ -94,7 +95,7 @@ async def test_member_that_changed_since_its_tests_does_not_begin_to_land(
 
 
 async def test_landing_does_not_begin_for_a_head_that_the_ledger_lacks(store: Store) -> None:
-    """P4: nobody is known to have consented."""
+    """P4: without a line, nobody consented."""
     state, run = await that_passed(store, TrainGitHub())
     async with store.transaction() as tx:
         await tx.connection.execute(delete(consents))
@@ -175,6 +176,16 @@ async def test_landing_that_a_killed_pass_began_is_not_repeated_unverified(
     if left:
         assert (state.runs[0].state, state.entries[0].run.merge_requested_at) == (RunState.PASSED, None)
         assert not await is_requested(store, state), "a merge from now on is a person's"
+
+
+async def test_landing_under_way_ends_before_its_queue_leaves_the_trains(store: Store) -> None:
+    """P1, P2: the base has the candidate, so that its members landed, whatever the configuration says since."""
+    state, _ = await begun(store, TrainGitHub(branch_tip=LANDED), killed=True)
+    await QueuePass(state.engine, state.queue, lambda: True, POLICY).run()
+    assert await numbers(state) == []
+    async with store.reading() as tx:
+        (*_, last) = await tx.timeline.of_pull_request(state.queue.repository.id, 1)
+    assert last.event == EntryStatus.LANDED
 
 
 async def test_member_in_doubt_is_verified_before_the_base_moves(store: Store) -> None:

@@ -16,8 +16,8 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.port import PAGE, GitHub, SnapshotRequest
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.reconciler import REPOSITORY_JOB, Reconciler, enqueue_sweep
-from queue_engine.handlers.repository_events import LABEL_JOB
+from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler, enqueue_sweep
+from queue_engine.handlers.repository_events import LABEL_JOB, MISSING_JOB
 from queue_engine.handlers.stale_comments import STALE_COMMENTS_JOB
 from queue_engine.store import Store
 from tests.store.examples import NOW, REPOSITORY, queue, stand
@@ -173,3 +173,29 @@ async def test_sweep_comes_behind_what_people_wait_for(sqlite_database: Database
         await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="somebody else", now=change.now + LATER)
         claimed = await change.tx.jobs.claim_some(9, owner="t", now=change.now + LATER, lease=timedelta(minutes=1))
     assert [job.kind for job in claimed] == [WEBHOOK_JOB, STALE_COMMENTS_JOB, LABEL_JOB]
+
+
+@pytest.mark.parametrize(
+    ("action", "named", "kind"),
+    [
+        ("added", (REPOSITORY,), REPOSITORY_JOB),
+        ("unarchived", (REPOSITORY,), REPOSITORY_JOB),
+        ("removed", (REPOSITORY,), MISSING_JOB),
+        ("archived", (REPOSITORY,), MISSING_JOB),
+        ("transferred", (REPOSITORY,), SWEEP_JOB),
+        ("removed", (), SWEEP_JOB),
+    ],
+)
+async def test_webhook_about_repositories_costs_no_read_of_others_where_it_names_all(
+    sqlite_database: Database, action: str, named: tuple[Repository, ...], kind: str
+) -> None:
+    """P7: one that is out of reach is read by itself, since no list has it."""
+    store = Store(sqlite_database)
+    github = cast(GitHub, GitHubOfLists())
+    engine = Engine(store, github, SystemClock(), Rules(), random=lambda: 0.5, owner="w")
+    await Reconciler(engine, interval=LATER).request_of(REPOSITORY.installation_id, action, named)
+    async with store.reading() as tx:
+        found = {
+            each: await tx.jobs.unfinished_requests(each, each) for each in (REPOSITORY_JOB, MISSING_JOB, SWEEP_JOB)
+        }
+    assert [each for each, requests in found.items() if requests] == [kind]

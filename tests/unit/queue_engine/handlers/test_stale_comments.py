@@ -136,16 +136,16 @@ async def test_comment_is_sent_again_where_the_list_lacks_it_and_not_where_it_ha
 ) -> None:
     """P6, P7: GitHub lost what IMQ wrote half an hour ago; what it shows costs no request."""
     written = NOW - HOUR / 2
-    said = Notice(kind=NoticeKind.FAILED, number=1, base_branch="main", head_sha="h", at=written)
+    notice = Notice(kind=NoticeKind.FAILED, number=1, base_branch="main", head_sha="h", at=written)
     async with engine.store.transaction() as tx:
-        await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 1, due=written, notice=said)
+        await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 1, due=written, notice=notice)
         item = await tx.outbox.claim(owner="w", now=written, lease=MINUTE)
         assert item is not None
         await tx.outbox.created(item, shows("failed").id)
         await tx.outbox.done(item, written)
     other = replace(shows("failed", 2), id=8)
     github.comments = (other, shows("failed", at=written)) if is_listed else (other,)
-    assert await wanted(engine) == said
+    assert await wanted(engine) == notice
     async with engine.store.transaction() as tx:
         again = await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE)
     assert (again is None) is is_listed
