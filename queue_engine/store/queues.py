@@ -1,13 +1,9 @@
-"""Queues: one for each served base branch, with its due time and its lease.
+"""Queues: one for each served base branch, with its due time, lease, pauses, red base, depths and stall.
 
 Nothing runs while a queue waits for its `due_at`. A claim does not change `due_at`, so that the queue of a killed
 worker is due as soon as its lease ends. A worker that releases a queue sets the next `due_at`. Without one, only `wake`
 makes the queue due: a webhook, a command, or the reconciler, which wakes every queue with entries. A blocked queue is
 claimed like any other: its pass informs new entries, and notices that the blocker has ended.
-
-Setting or lifting a pause writes only its column, so that concurrent changes of two pauses do not undo each other.
-
-Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -106,7 +102,7 @@ PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
 
 
 class Pauses:
-    """The pauses, on one connection."""
+    """The pauses, on one connection. Each has a column of its own, so that changes of two at once undo nothing."""
 
     def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
         """`wake` makes a queue due."""
@@ -495,7 +491,10 @@ def _queue(row: Row[Any]) -> Queue:
 
 
 class Depths:
-    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id."""
+    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id.
+
+    Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
+    """
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""`GET /repositories/{owner}/{repo}/branches/{branch}`: one queue, with its runs, checks, blockers and departures.
+"""`/` lists queues; `/repositories/{owner}/{repo}/branches/{branch}` has one, with its runs, checks and departures.
 
 The path of one member through the runs is marked. `charts.css` has the colours; each row also says in words what it is.
 """

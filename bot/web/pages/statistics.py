@@ -3,7 +3,7 @@
 A spreadsheet in a country with a decimal comma takes the semicolon as separator (OWASP, "CSV Injection"). So what
 follows a semicolon counts as a beginning, too, also behind spaces and quotes.
 
-pygal draws them. It adds a script, a style sheet and a tooltip to each chart, which the pages' Content-Security-Policy
+pygal draws the charts. It adds a script, a style sheet and a tooltip to each, which the pages' Content-Security-Policy
 refuses, so they are removed. The library is imported at the first chart, because it takes 8 MB.
 """
 
