@@ -138,7 +138,6 @@ def _start(row: ChartRow) -> int:
 
 
 def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: str) -> None:
-
     from xml.etree import ElementTree as Tree
 
     y = place * _ROW + 10
@@ -156,7 +155,6 @@ def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: 
 
 
 def _draw_box(svg: Any, number: int, kind: str, corner: tuple[int, int], marked: bool, address: str) -> None:
-
     from xml.etree import ElementTree as Tree
 
     x, y = corner

@@ -167,6 +167,9 @@ def _draw(
     height: int,
     x_labels: tuple[str, ...],
 ) -> str:
+    # Imported at the first chart: most processes never need Python's XML.
+    from xml.etree import ElementTree as Tree
+
     chart = kind(
         js=(),
         css=(),
@@ -193,8 +196,6 @@ def _draw(
             "aria-describedby": f"{key}-description",
         }
     )
-    from xml.etree import ElementTree as Tree
-
     named = [Tree.Element("title", {"id": f"{key}-title"}), Tree.Element("desc", {"id": f"{key}-description"})]
     named[0].text, named[1].text = title, description
     for index, element in enumerate(named):
