@@ -1,4 +1,4 @@
-"""The outbox: desired state on GitHub, written in the transaction that changes it, and sent later.
+"""The outbox: desired state on GitHub, written in the transaction that changes it, and sent later; replies to commands.
 
 One row per pull request and kind, and per label, has the *desired state*; quick changes overwrite each other before the
 dispatcher sends them. The row of a label (on or off) is deleted once GitHub has confirmed the label. A row is due until
