@@ -15,7 +15,7 @@ from notifications import texts
 from notifications.render.escape import instant
 from notifications.render.status import Names, blocker_sentence, plain, status_lines
 from notifications.texts.reason_texts import NOT_READY
-from notifications.texts.why import QUEUE_BLOCKED
+from notifications.texts.waiting import QUEUE_BLOCKED
 from queue_engine.admission.required_facts import read_requirements
 from queue_engine.config.file import Config, policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
