@@ -16,7 +16,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.notice import MARKER, WAITING, Notice, NoticeKind, kind_of
 from queue_engine.domain.policy import Mode
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 
 
 @dataclass(frozen=True, slots=True)

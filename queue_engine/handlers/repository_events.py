@@ -24,7 +24,7 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, Invalid, NotFound, Refused, naming
 from queue_engine.domain.model import Queue, Repository

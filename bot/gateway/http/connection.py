@@ -23,9 +23,9 @@ from bot.gateway.http.client import Call, Client, Credential, M, Reply, limit_of
 from bot.gateway.http.installation_tokens import (
     AppKey,
     Grants,
+    StoredTokens,
     Token,
     Tokens,
-    TokenStore,
     exceeds_grant,
     is_inaccessible,
     token_request,
@@ -231,7 +231,7 @@ class Connection:
         clock: Clock,
         meter: Meter | None = None,
         shared: SharedPace | None = None,
-        stored_tokens: TokenStore | None = None,
+        stored_tokens: StoredTokens | None = None,
     ) -> None:
         self.api_url, self.app_id, self.clock = api_url, int(app_id), clock
         self._meter = meter or NullMeter()

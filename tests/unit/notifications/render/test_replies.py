@@ -12,7 +12,7 @@ from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.notice import NoticeKind, ReplyKind
+from queue_engine.domain.notice import MARKER, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 from tests.unit.notifications.notices import REPLIES, answer, entry_status, event, facts, of_kind

@@ -16,7 +16,7 @@ from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.effects.context import Change, Engine
 from queue_engine.planner.queue_plan import Front, QueueWait, front_without_policy
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
