@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifications.render import replies as texts
-from notifications.render.comment import MARKER, render_comment
+from notifications.render.comment import render_comment
 from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
