@@ -102,7 +102,9 @@ def _lines(found: PullRequestStatus, its: Names) -> Iterator[Line]:
     if found.entry is not None:
         yield from _entry(found.entry, its)
     elif found.unmet:
-        yield Line(waiting.STATE, its.fill(waiting.OUTSIDE, unmet=" ".join(_unmet(each, its) for each in found.unmet)))
+        yield Line(
+            waiting.STATE, its.fill(waiting.OUTSIDE, unmet=" ".join(unmet_sentence(each, its) for each in found.unmet))
+        )
     elif found.is_queued:
         yield Line(waiting.STATE, its.fill(waiting.HELD, depth=found.depth, ahead=found.held_behind))
         yield from _share(found.fair_share)
@@ -133,7 +135,7 @@ def _entry(view: EntryView, its: Names) -> Iterator[Line]:
         sentence = with_facts(its.fill(texts.REASONS[view.deferral.reason].sentence), view.deferral.until, None)
         yield Line(waiting.SET_ASIDE, f"{sentence} {waiting.QUEUE_CONTINUES}")
     for blocker in view.blockers:
-        yield Line(waiting.BLOCKED, waiting.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, its)))
+        yield Line(waiting.BLOCKED, blocked_sentence(blocker, its))
 
 
 def _share(share: FairShare | None) -> Iterable[Line]:
@@ -156,9 +158,10 @@ def outage_sentence(since: datetime, next_try: datetime | None) -> str:
     return waiting.OUTAGE.format(since=instant(since), next_try=known)
 
 
-def blocker_sentence(blocker: Blocker, its: Names) -> str:
-    """Say what blocks a queue, until when, and its details."""
-    return with_facts(its.fill(texts.REASONS[blocker.reason].sentence), blocker.until, blocker.detail)
+def blocked_sentence(blocker: Blocker, its: Names) -> str:
+    """Say that a queue is blocked, by what and until when, and its details."""
+    sentence = with_facts(its.fill(texts.REASONS[blocker.reason].sentence), blocker.until, blocker.detail)
+    return waiting.QUEUE_BLOCKED.format(sentence=sentence)
 
 
 def with_facts(sentence: str, until: datetime | None, detail: str | None) -> str:
@@ -174,8 +177,9 @@ def fact_sentences(until: datetime | None, detail: str | None) -> Iterator[str]:
         yield waiting.DETAIL.format(detail=code(detail, MESSAGE_LIMIT))
 
 
-def _unmet(unmet: UnmetRequirement, its: Names) -> str:
-    sentence = its.fill(NOT_READY[unmet.reason].sentence)
+def unmet_sentence(unmet: UnmetRequirement, its: Names) -> str:
+    """Say what a pull request lacks, with the checks that fail and the details."""
+    sentence = its.fill(reason_text(unmet.reason, not_ready=True).sentence)
     return with_facts(sentence + failing_sentence(unmet.failing), None, unmet.detail)
 
 
