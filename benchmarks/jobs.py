@@ -18,7 +18,8 @@ from sqlalchemy import text
 from benchmarks.sizes import Size, database_urls
 from benchmarks.table import Row, seconds_text
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.migrations import migrate

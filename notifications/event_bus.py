@@ -19,7 +19,7 @@ from queue_engine.domain.model import Entry, TimelineEvent
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.rules.check_progress import pending_checks, tally
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 
 _log = structlog.get_logger(__name__)
 

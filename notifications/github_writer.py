@@ -21,7 +21,6 @@ from notifications import texts
 from notifications.render.comment import (
     completes,
     external_id,
-    kind_of,
     must_act,
     render_check_run,
     render_comment,
@@ -33,14 +32,14 @@ from queue_engine.core.concurrency.request_context import RequestPriority, worki
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import OWN_CHECK
-from queue_engine.domain.notice import QUESTIONS, WAITING, CommandReply, Notice, NoticeKind
+from queue_engine.domain.notice import QUESTIONS, WAITING, CommandReply, Notice, NoticeKind, kind_of
 from queue_engine.domain.port import Comments
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.notices import renewed
 from queue_engine.queries.pull_request_status import ReplyFacts, load_reply_facts
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+from queue_engine.store.outbox.items import OutboxItem, OutboxKind
 
 log = structlog.get_logger(__name__)
 

@@ -35,7 +35,7 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.port import Comments
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
-from queue_engine.store.outbox.outbox import LATE, OutboxItem, OutboxKind
+from queue_engine.store.outbox.items import LATE, OutboxItem, OutboxKind
 
 LEASE = timedelta(minutes=2)
 """How long a dispatcher may keep a claimed item before another one claims it.

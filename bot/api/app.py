@@ -28,7 +28,8 @@ from queue_engine.core.read_model import adapter
 from queue_engine.effects.context import Engine
 
 _COMPONENTS = "#/components/schemas"
-_PREFIX = "/api/v1"
+PREFIX = "/api/v1"
+"""The path prefix of the API; its published routes do not change."""
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 _ALWAYS = (400, 404, 405, 429, 503)
@@ -62,7 +63,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     routes = tuple(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(_PREFIX + route.template, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(PREFIX + route.template, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -166,9 +167,6 @@ def _answer(meaning: str, model: Answer, media_type: str = "application/json") -
     schema = {"$ref": f"{_COMPONENTS}/{model.__name__}"}
     return {"description": meaning, "content": {media_type: {"schema": schema}}}
 
-
-PREFIX = "/api/v1"
-"""The path prefix of the API; its published routes do not change."""
 
 DOCUMENT = f"{PREFIX}/openapi.json"
 """The path of the OpenAPI document, which needs no token."""

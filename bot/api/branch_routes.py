@@ -1,4 +1,4 @@
-"""`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: show and control queues."""
+"""`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: queues, control, statistics, shadow."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta

@@ -25,8 +25,7 @@ from bot.api.permissions import Access, budget_key, check_waiting
 from bot.api.routes import Caller, Route
 from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
-from queue_engine.core.jobs.job import Hold, JobResult, Outcome
-from queue_engine.core.jobs.job_store import Job, JobStatus
+from queue_engine.core.jobs.job import Hold, Job, JobResult, JobStatus, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.errors import RateLimitError, StaleRecord

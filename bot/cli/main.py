@@ -35,8 +35,8 @@ COMMANDS = {
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
         "land": ("bot.cli.author.land:land", "Queue a pull request, and wait for its outcome if you like."),
-        "status": ("bot.cli.author.shown_state:status", "Show the queues of a repository."),
-        "why": ("bot.cli.author.shown_state:why", "Show why a pull request waits."),
+        "status": ("bot.cli.author.status_commands:status", "Show the queues of a repository."),
+        "why": ("bot.cli.author.status_commands:why", "Show why a pull request waits."),
         "logout": ("bot.cli.author.login:logout", "Revoke a login and forget it."),
     },
 }

@@ -1,4 +1,4 @@
-"""Shared parts of commands: load settings, open the database, print tables."""
+"""`imq setup`: register the App. And what commands share: load settings, open the database, print tables."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from bot.gateway.http.scopes import Target
 from bot.logs.configure import configure
 from bot.logs.printable import on_one_line
 from bot.process.sqlite_file import FileRefused, check
-from bot.settings import safe_values
+from bot.settings import env_file
 from bot.settings.environment import (
     CREDENTIALS,
     HostSettings,
@@ -75,9 +75,9 @@ def queue_settings() -> QueueSettings:
 def environ() -> dict[str, str]:
     """Return the environment, completed by the file `.env` of the current directory. Raises CommandRefused."""
     try:
-        return safe_values.environment(os.environ, Path(safe_values.NAME))
+        return env_file.environment(os.environ, Path(env_file.NAME))
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandRefused(f"{safe_values.NAME} cannot be read: {error}") from None
+        raise CommandRefused(f"{env_file.NAME} cannot be read: {error}") from None
 
 
 def _load_complete(given: Mapping[str, str], *, web: bool) -> Settings:
@@ -262,7 +262,7 @@ class _Options:
     "--env-file",
     "path",
     type=click.Path(path_type=Path),
-    default=safe_values.NAME,
+    default=env_file.NAME,
     show_default=True,
     help="File to write.",
 )
@@ -330,7 +330,7 @@ def _refuse_to_overwrite(options: _Options, settings: HostSettings) -> None:
             raise click.UsageError("Set IMQ_SECRET_KEY: it encrypts the credentials in the database.")
         place, found = "The database", with_database(settings, _is_registered)
     else:
-        place, found = str(options.path), bool(safe_values.conflicts(options.path, CREDENTIALS))
+        place, found = str(options.path), bool(env_file.conflicts(options.path, CREDENTIALS))
         if not options.path.absolute().parent.is_dir():
             raise click.UsageError(f"There is no directory {options.path.absolute().parent}.")
     if found and not options.force:
@@ -359,7 +359,7 @@ async def _save(options: _Options, settings: HostSettings, credentials: "Credent
         finally:
             await database.close()
         return "The credentials are in the database, encrypted."
-    safe_values.write(options.path, credentials.settings() | extra)
+    env_file.write(options.path, credentials.settings() | extra)
     return f"The credentials are in {options.path}."
 
 

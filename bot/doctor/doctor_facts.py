@@ -1,4 +1,4 @@
-"""Hold the facts that the checks judge: plain data, read once."""
+"""Facts that the checks judge: plain data, read once."""
 
 import asyncio
 import re

@@ -1,7 +1,7 @@
-"""Read the reports on a commit: check runs, statuses, suites, and their workflow runs.
+"""Read snapshots of pull requests, alone or several at once; and the reports on a commit: checks, statuses, suites.
 
-GitHub Enterprise Server 3.16 has every field of it but stacks (its schema in github/docs, `src/graphql/data`). The
-newest are `canBeRebased` and `mergeStateStatus`, public since April 2024 (octokit/graphql-schema #931).
+GitHub Enterprise Server 3.16 has every field of a snapshot but stacks (its schema in github/docs, `src/graphql/data`).
+The newest are `canBeRebased` and `mergeStateStatus`, public since April 2024 (octokit/graphql-schema #931).
 
 GitHub ends a query after ten seconds (docs, "Rate limits and query limits for the GraphQL API"), and large ones fail so
 (cli/cli #12715, raycast/extensions #10278). So a query asks for few pull requests, and after a failure IMQ reads each

@@ -198,7 +198,10 @@ def mutation(count: int) -> str:
 
 
 class CheckRunBatches:
-    """Creates check runs. `alone` creates one by REST; `node_id` returns a repository's id in GraphQL."""
+    """Creates check runs of several pull requests at once.
+
+    `alone` creates one by REST; `node_id` returns a repository's id in GraphQL.
+    """
 
     def __init__(self, connection: Connection, alone: _Create, node_id: Callable[[Repository], Awaitable[str]]) -> None:
         self._connection = connection

@@ -1,6 +1,6 @@
-"""Merge pull requests: at once, or in the background; and disable GitHub's own auto-merge, which only GraphQL does.
+"""Merge pull requests, at once or in the background; disable GitHub's auto-merge; read head branches and their pushes.
 
-Commits carry any date that people like. GitHub has no such time in a commit: `pushedDate` was removed as incorrect
+No commit says when it was pushed. Its dates are what its author likes, `pushedDate` was removed as incorrect
 (policy-bot #598), and a branch that is moved forward to a commit of another branch leaves no event
 (shepherdjerred/monorepo #1657). Repository activity has each move of a branch ("List repository activities";
 dependabot-core #14840 and monorepo #1704 read it for the same purpose).
@@ -125,7 +125,7 @@ _NOTHING_TO_DISABLE = "UNPROCESSABLE"
 
 
 async def disable_auto_merge(connection: Connection, repository: Repository, node_id: str) -> bool:
-    """`disablePullRequestAutoMerge`; False if it was not enabled any more.
+    """`disablePullRequestAutoMerge`, which only GraphQL has; False if it was not enabled any more.
 
     It needs `contents: write` and `pull_requests: write` (kubevirt-plugin #4513, pylegifrance #67, csshw #234).
 

@@ -1,13 +1,6 @@
-"""Read accounts, permissions and the members of teams.
+"""Read accounts, the members of teams, and permissions of people and tokens.
 
 After a rename anyone can take the old login (bors-ng #769, dwf-request #25), while an id stays: callers compare ids.
-
-Without that permission IMQ counts no member, and says which team it cannot read. It remembers members for an hour, in
-the database that all processes share. A webhook about teams ends what was read before. GitHub's reads may lag behind
-it, so that a read soon after it counts for a short time only.
-
-Before a merge the engine reads the permission of the person who queued the pull request again. The operator grants a
-token's permission, which ends with the token: a pull request that a revoked token queued does not land.
 """
 
 import json
@@ -186,7 +179,12 @@ _LAG = timedelta(seconds=10)
 
 
 class KnownTeams:
-    """Adds the members of teams to policies. Raises GitHubError."""
+    """Adds the members of teams to policies. Raises GitHubError.
+
+    Without the permission to read a team IMQ counts no member, and says which team it cannot read. It remembers members
+    for an hour, in the database that all processes share. A webhook about teams ends what was read before. GitHub's
+    reads may lag behind it, so that a read soon after it counts for a short time only.
+    """
 
     def __init__(self, read: ReadTeam, store: Store, clock: Clock) -> None:
         self._read = read
@@ -236,7 +234,11 @@ def _team_of(row: ConfigFile) -> Team:
 
 
 class TokenPermissions(Forwarding):
-    """Forwards to GitHub, except for permissions of tokens."""
+    """Forwards to GitHub, except for permissions of tokens.
+
+    Before a merge the engine reads the permission of the person who queued the pull request again. The operator grants
+    a token's permission, which ends with the token: a pull request that a revoked token queued does not land.
+    """
 
     def __init__(self, github: GitHubPorts, store: Store, clock: Clock) -> None:
         super().__init__(github)

@@ -15,11 +15,12 @@ from bot.http.server import LimitedSite
 from bot.process import lifecycle, sqlite_file
 from bot.process.sqlite_file import StartRefused, exclusive
 from bot.registration.manifest import Credentials
-from bot.registration.manifest_flow import InstalledPage, Offer, RegistrationSite, addresses_of
+from bot.registration.manifest_flow import Offer, RegistrationSite, addresses_of
+from bot.registration.step_pages import InstalledPage
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
 from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_settings
 from bot.settings.private_key import derive_secret
-from bot.web.application import new_application
+from bot.web.application import alive, new_application
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import SystemClock
@@ -142,7 +143,7 @@ def _application(site: RegistrationSite) -> web.Application:
     application = new_application()
     application.add_routes(site.routes())
     application.router.add_get("/setup/installed", InstalledPage(_nothing_delivered).handle)
-    application.router.add_get("/healthz", _alive)
+    application.router.add_get("/healthz", alive)
     application.router.add_get("/readyz", _not_ready)
     application.router.add_post("/webhook", _not_ready)
     return application
@@ -154,10 +155,6 @@ def _announce(page: str, code: str) -> None:
 
 async def _nothing_delivered() -> bool:
     return False
-
-
-async def _alive(_request: web.Request) -> web.Response:
-    return web.json_response({"status": "alive"})
 
 
 async def _not_ready(_request: web.Request) -> web.Response:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 
 from notifications import texts
-from notifications.render.comment import MARKER, content
+from notifications.render.comment import content
 from notifications.render.escape import code
-from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.notice import MARKER, NoticeKind
 from queue_engine.domain.reasons import Reason
 
 _LEFT = frozenset({NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED})

@@ -15,11 +15,9 @@ from notifications.render.train_text import state_sentence
 from notifications.texts.history import SUMMARY
 from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.domain.model import Repository
-from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind, kind_of
+from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.queries.pull_request_status import ReplyFacts
-
-__all__ = ["MARKER", "content", "kind_of", "must_act", "render_comment"]
 
 
 def render_comment(

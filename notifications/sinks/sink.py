@@ -3,9 +3,10 @@
 The engine calls this through its port, in the transaction of the event, so that no message is lost (P2). A private
 repository's events go only to sinks one of whose patterns matches the repository.
 
-Signed is `{id}.{timestamp}.{body}` by HMAC-SHA256, in base64 after `v1,`. While a secret is replaced there are several
-signatures, separated by spaces. Sources: the specification (github.com/standard-webhooks/standard-webhooks), its
-library for Python (`standardwebhooks` 1.1.0), and Symfony's StandardWebhooksSignature.
+A webhook is signed by HMAC-SHA256 of `{id}.{timestamp}.{body}`, in base64 after `v1,`. While a secret is replaced there
+are several signatures, separated by spaces. Sources: the specification
+(github.com/standard-webhooks/standard-webhooks), its library for Python (`standardwebhooks` 1.1.0), and Symfony's
+StandardWebhooksSignature.
 """
 
 import base64

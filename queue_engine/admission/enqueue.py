@@ -3,8 +3,8 @@
 The same eligibility check applies as for labels, and the outbox sets the label on GitHub once the entry is stored.
 Changes to queued entries are stored within the caller's transaction, together with the answer.
 
-Their label comes off as well. While GitHub merges, the label no longer counts, so that IMQ does not retry a merge that
-fails.
+The label of a dequeued pull request comes off as well. While GitHub merges, the label does not count, so that IMQ does
+not retry a merge that fails.
 """
 
 from dataclasses import dataclass, replace

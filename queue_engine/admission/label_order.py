@@ -16,7 +16,7 @@ but an entry that is being processed by then remains the front.
 from collections.abc import Collection
 from datetime import timedelta
 
-from queue_engine.core.jobs.job_store import Job, JobStatus
+from queue_engine.core.jobs.job import Job, JobStatus
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead

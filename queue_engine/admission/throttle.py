@@ -10,7 +10,7 @@ A label of a throttled person becomes a job of its own, which waits until the th
 one after another; labels of other people do not wait for them. In the end IMQ refuses and removes each label. If the
 person has permission after all, IMQ judges all waiting labels at once. docs/threat-model.md has the bound.
 
-The reconciler ignores such a label.
+The reconciler ignores a label that waits so.
 """
 
 import sys

@@ -1,7 +1,4 @@
-"""Facts of GitHub as plain data, from which IMQ decides.
-
-That check run passes for the tested head right before IMQ merges that head, and at no other time before the landing.
-"""
+"""Facts of GitHub as plain data, from which IMQ decides."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -359,7 +356,11 @@ class OwnComments(NamedTuple):
 
 
 OWN_CHECK = "IMQ"
-"""The name of IMQ's own check run, which shows the state of the pull request and ends when the entry leaves."""
+"""The name of IMQ's own check run, which shows the state of the pull request and ends when the entry leaves.
+
+Rules of a base branch may require it, so that only IMQ merges. It passes for the tested head right before IMQ merges
+that head, and at no other time before the landing.
+"""
 
 
 def is_own_check(check: RequiredCheck, own_app: int | None) -> bool:

@@ -304,4 +304,3 @@ WebhookEvent = Annotated[
     Field(discriminator="kind"),
 ]
 """One normalized delivery."""
-"""Reads an event from the request of its job."""

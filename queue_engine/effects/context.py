@@ -1,8 +1,4 @@
-"""The context that all parts of the engine share; the wiring creates it once.
-
-The first is the root of the trace that the delivery of the label began, so that the spans of its jobs, passes and
-requests are below. An entry that a call of the API queued is below the span of that call.
-"""
+"""The context that all parts of the engine share, which the wiring creates once; and the spans of entries that left."""
 
 from asyncio import Event
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -38,6 +34,9 @@ def spans_of(entry: Entry, events: Sequence[TimelineEvent]) -> list[TraceRecord]
     """Return the spans of an entry; none if it has no trace, or has not ended.
 
     `events` are those of its pull request, oldest first. The ids depend on the entry alone.
+
+    The first span is the root of the trace that the delivery of the label began, so that the spans of its jobs, passes
+    and requests are below. An entry that a call of the API queued is below the span of that call.
     """
     queued_in = trace.context_of(entry.trace)
     own = [event for event in events if event.entry_id == entry.id]

@@ -23,7 +23,7 @@ from queue_engine.queries.train_status import load_failure, load_landing, load_t
 from queue_engine.rules.check_progress import pending_checks
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.store import Transaction
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 
 PROGRESS = frozenset({NoticeKind.QUEUED, NoticeKind.UPDATING, NoticeKind.CHECKING, NoticeKind.READY})
 """Kinds of notices that show progress, and no outcome."""

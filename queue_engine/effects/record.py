@@ -97,9 +97,6 @@ def as_event_data(cause: Cause | None) -> dict[str, Any]:
     return data if cause.after_update is None else data | {"after_update": cause.after_update}
 
 
-__all__ = ["delays_caused", "dequeue", "dequeue_together", "pause", "pause_refused", "status_of"]
-
-
 def status_of(reason: Reason) -> EntryStatus:
     """Return the final status of an entry that is dequeued for this reason."""
     return EntryStatus.FAILED if REASONS[reason].outcome is Outcome.FAILED else EntryStatus.CANCELLED

@@ -22,8 +22,7 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
-from queue_engine.core.jobs.job import Hold
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Hold, Job
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import (
     Forbidden,
@@ -47,7 +46,7 @@ from queue_engine.effects.notices import announce
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.rules.consent import made_by
 from queue_engine.store import Transaction
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 
 _log = structlog.get_logger("imq.cleanup")
 

@@ -28,7 +28,7 @@ from queue_engine.rules.consent import NewHead, may_bind
 from queue_engine.rules.eligibility import waits
 from queue_engine.rules.readiness import may_be_renewed, waits_for_check
 from queue_engine.store import Transaction
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 
 _REPORTS_KEPT = 200
 """How many reports are stored for a head that is not bound yet; more checks than any commit has."""

@@ -17,8 +17,7 @@ from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.core.jobs.job import Dead, Hold, Outcome, Retry
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
 from queue_engine.core.read_model import adapter
@@ -58,7 +57,7 @@ from queue_engine.handlers.repository_events import accepted_again, teams_change
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
-from queue_engine.store.outbox.outbox import OUTBOX_JOB, OutboxKind
+from queue_engine.store.outbox.items import OUTBOX_JOB, OutboxKind
 from queue_engine.store.request_records import RequestKind, RequestRecord
 
 _log = structlog.get_logger("imq.inbox")

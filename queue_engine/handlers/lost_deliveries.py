@@ -14,7 +14,7 @@ import structlog
 
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.idempotency import KEPT
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.errors import GitHubError, RateLimitError, Refused, Unavailable, naming
 from queue_engine.domain.facts import Delivery
 from queue_engine.domain.model import Repository

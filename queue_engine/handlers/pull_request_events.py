@@ -3,7 +3,7 @@
 They cost requests only if they may concern a queued pull request. IMQ decides by a read made after the webhook, never
 by the payload alone.
 
-They count if a person with the right to queue set them. For a person without the right, IMQ asks GitHub only a few
+Labels count if a person with the right to queue set them. For a person without the right, IMQ asks GitHub only a few
 times an hour (P7).
 """
 

@@ -23,8 +23,7 @@ from queue_engine.admission.label_order import EARLIER_LABEL, await_earlier
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
 from queue_engine.admission.throttle import numbers_put_off
 from queue_engine.core.concurrency.request_context import RequestPriority, working
-from queue_engine.core.jobs.job import Hold
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Hold, Job
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.domain.errors import GitHubError, StaleRecord, naming
 from queue_engine.domain.facts import PullRequest

@@ -1,11 +1,11 @@
-"""Handle repositories that are renamed, transferred, archived, or removed from the installation.
+"""Handle events of repositories and installations: renames, archives, labels that IMQ needs, permissions, teams.
 
 A repository's id is its identity: entries survive a rename. A repository that its installation no longer lists is read
 by its id. While it is archived or gone its queues are paused, within the time limit of all holds (P5).
 
-In a large installation that is the first sweep after somebody used a pull request of the repository.
-
-IMQ does not create a label again that a maintainer deleted or renamed. Where GitHub does not let IMQ create it, IMQ
+IMQ creates the labels that a repository lacks at the first sweep after it was installed or configured. In a large
+installation that is the first sweep after somebody used a pull request of the repository. IMQ does not create a label
+again that a maintainer deleted or renamed. Where GitHub does not let IMQ create it, IMQ
 says so in its log. It tries again a day later, or when the installation has new permissions.
 
 An entry that changes workflows while IMQ lacks the permission is blocked: it is `pending`, and its queue proceeds
@@ -24,7 +24,7 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, Invalid, NotFound, Refused, naming
 from queue_engine.domain.model import Queue, Repository

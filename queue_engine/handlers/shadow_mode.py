@@ -7,7 +7,7 @@ from typing import cast
 import structlog
 
 from queue_engine.core.concurrency.micro_batch import MicroBatch
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.port import GitHubPorts

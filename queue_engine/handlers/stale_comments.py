@@ -17,7 +17,7 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.errors import NotFound, naming
 from queue_engine.domain.facts import OwnComment, PullRequest
 from queue_engine.domain.model import Repository
@@ -29,7 +29,7 @@ from queue_engine.effects.notices import NOTICE_OF_STATUS, announce, contradicts
 from queue_engine.executor.cleanup import request_lost
 from queue_engine.store import Transaction
 from queue_engine.store.known import stale_comments
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 
 _log = structlog.get_logger("imq.stale_comments")
 

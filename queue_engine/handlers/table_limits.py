@@ -9,7 +9,7 @@ from datetime import timedelta
 import structlog
 
 from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
 from queue_engine.store.outbox.outbox import KEPT

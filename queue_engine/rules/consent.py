@@ -28,8 +28,9 @@ GitHub names the pusher in the webhook as its sender, and in the activity of the
 the person who commented may be named instead (carbonintensityio/green-scheduler #232; slack-mcp-server #43 saw it after
 an update by the API): then it is a person's push.
 
-IMQ's update for one of them merges the tip of its base branch into the head of all. For another one this is content
-that was not queued, unless its own base branch contains that tip already.
+Several queued pull requests may share a head branch, each for a base branch of its own. IMQ's update for one of them
+merges the tip of its base branch into the head of all. For another one this is content that was not queued, unless its
+own base branch contains that tip already.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

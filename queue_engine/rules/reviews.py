@@ -1,4 +1,4 @@
-"""Judge reviews where rules require them, as far as facts before the merge show it.
+"""Judge reviews where rules require them, as far as facts before the merge show it; choose the method and its message.
 
 Only GitHub knows which code owner's review is missing, and whether an approval is outdated: it refuses the merge then.
 """

@@ -215,11 +215,11 @@ def departure_in(row: Row[Any]) -> Departure:
     return Departure(**values | {"outcome": EntryStatus(row.outcome), "reason": reason, "flaky": flaky})
 
 
-_OF_ENTRY = ("number", "queue_id", "title", "author", "queued_by", "queued_head", "head", "enqueued_at")
-_OF_RUN = ("base_tip", "tested_tree", "merge_uuid", "started_at")
-_REPOSITORY_MERGE = pending_merges.c.repository_id == bindparam("its_repository")
-_ITS_OWN = and_(_REPOSITORY_MERGE, pending_merges.c.number == bindparam("its_number"))
-_FIND: Select[Any] = (
+_ENTRY_FIELDS = ("number", "queue_id", "title", "author", "queued_by", "queued_head", "head", "enqueued_at")
+_RUN_FIELDS = ("base_tip", "tested_tree", "merge_uuid", "started_at")
+_MERGES_OF_REPOSITORY = pending_merges.c.repository_id == bindparam("its_repository")
+_ITS_MERGE = and_(_MERGES_OF_REPOSITORY, pending_merges.c.number == bindparam("its_number"))
+_FIND_MERGE: Select[Any] = (
     select(
         *(column for column in pending_merges.c if not column.primary_key),
         pending_merges.c.number,
@@ -228,11 +228,11 @@ _FIND: Select[Any] = (
     )
     .join(queues, queues.c.id == pending_merges.c.queue_id)
     .join(repositories, repositories.c.id == queues.c.repository_id)
-    .where(_ITS_OWN)
+    .where(_ITS_MERGE)
 )
-_NUMBERS = select(pending_merges.c.number).where(_REPOSITORY_MERGE).order_by(pending_merges.c.number)
-_REMOVE = delete(pending_merges).where(_ITS_OWN)
-_PURGE_MERGE = delete(pending_merges).where(pending_merges.c.left_at < bindparam("before"))
+_MERGE_NUMBERS = select(pending_merges.c.number).where(_MERGES_OF_REPOSITORY).order_by(pending_merges.c.number)
+_REMOVE_MERGE = delete(pending_merges).where(_ITS_MERGE)
+_PURGE_MERGES = delete(pending_merges).where(pending_merges.c.left_at < bindparam("before"))
 _PUT_MERGE = Upsert(
     pending_merges,
     lambda insert: insert.on_conflict_do_update(
@@ -250,14 +250,14 @@ class PendingMerges:
 
     async def put(self, entry: Entry, now: datetime) -> None:
         """Store what an entry that leaves had tested, in place of an earlier merge of its pull request."""
-        values = {name: getattr(entry, name) for name in (*_OF_ENTRY, "own_check_required")}
-        values |= {name: getattr(entry.run, name) for name in _OF_RUN}
+        values = {name: getattr(entry, name) for name in (*_ENTRY_FIELDS, "own_check_required")}
+        values |= {name: getattr(entry.run, name) for name in _RUN_FIELDS}
         its_own = {"repository_id": entry.repository.id, "entry_id": entry.id, "left_at": now}
         await self._connection.execute(_PUT_MERGE.on(self._connection), {**values, **its_own})
 
     async def find(self, repository_id: int, number: int) -> Entry | None:
         """Return the entry as it was when it left, ready to merge; None if its merge is settled."""
-        row = (await self._connection.execute(_FIND, _of(repository_id, number))).one_or_none()
+        row = (await self._connection.execute(_FIND_MERGE, _of(repository_id, number))).one_or_none()
         if row is None:
             return None
         found = Entry(
@@ -274,22 +274,22 @@ class PendingMerges:
             needs_refetch=False,
             status_since=row.left_at,
             version=0,
-            run=Run(**{name: getattr(row, name) for name in _OF_RUN}),
-            **{name: getattr(row, name) for name in _OF_ENTRY},
+            run=Run(**{name: getattr(row, name) for name in _RUN_FIELDS}),
+            **{name: getattr(row, name) for name in _ENTRY_FIELDS},
         )
         return replace(found, own_check_required=row.own_check_required)
 
     async def numbers(self, repository_id: int) -> tuple[int, ...]:
         """Return the pull requests of a repository with such merges."""
-        return tuple((await self._connection.execute(_NUMBERS, {"its_repository": repository_id})).scalars())
+        return tuple((await self._connection.execute(_MERGE_NUMBERS, {"its_repository": repository_id})).scalars())
 
     async def remove(self, repository_id: int, number: int) -> bool:
         """Delete the merge of a pull request, since it is settled; whether there was one."""
-        return bool((await self._connection.execute(_REMOVE, _of(repository_id, number))).rowcount)
+        return bool((await self._connection.execute(_REMOVE_MERGE, _of(repository_id, number))).rowcount)
 
     async def purge(self, before: datetime) -> None:
         """Delete the merges of entries that left before this instant."""
-        await self._connection.execute(_PURGE_MERGE, {"before": before})
+        await self._connection.execute(_PURGE_MERGES, {"before": before})
 
 
 def _of(repository_id: int, number: int) -> dict[str, int]:
@@ -379,7 +379,7 @@ class DepartureQuery:
 
 
 _ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns")
-_SUMS_OF_DAYS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
+_DAY_SUMS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
 _FLAKY_SUMS = [func.sum(flaky_days.c[name]).label(name) for name in FLAKY_SUMS]
 _HALF = 0.5
 _COUNT_REQUESTS = Upsert(
@@ -393,7 +393,7 @@ _LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
 
 
 class Statistics:
-    """The sums, on one connection."""
+    """The sums of departures and of requests to GitHub, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -405,7 +405,7 @@ class Statistics:
         """
         of = departure_days.c
         reason = func.nullif(of.reason, "").label("reason")
-        statement = select(of.outcome, reason, *_SUMS_OF_DAYS).where(*query.of_days(departure_days))
+        statement = select(of.outcome, reason, *_DAY_SUMS).where(*query.of_days(departure_days))
         return (await self._connection.execute(statement.group_by(of.outcome, of.reason))).all()
 
     async def landings(self, query: DepartureQuery) -> dict[int, int]:

@@ -1,10 +1,7 @@
-"""Entries: pull requests in queues, in order.
+"""Entries: pull requests in queues, in order; and the due queues that one transaction reads and releases together.
 
 Each read computes positions from the stored order key (`queue_engine.store.order`). Nothing has to be shifted when an
 entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
-
-The rows of these queues stay locked until the transaction ends. So a wake-up either comes before, and is seen here, or
-after, and then makes the queue due again.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -454,7 +451,11 @@ _RELEASE = (
 
 
 class QueueBatch:
-    """The due queues, on one connection."""
+    """The due queues, on one connection.
+
+    Their rows stay locked until the transaction ends. So a wake-up either comes before, and is seen here, or after, and
+    then makes the queue due again.
+    """
 
     def __init__(self, connection: AsyncConnection, all_queues: Queues) -> None:
         self._connection = connection

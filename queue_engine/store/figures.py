@@ -1,4 +1,4 @@
-"""Count the rows of the database, with ages and without any name; and the latest report of each process."""
+"""Count the rows of the database, without any name; keep the latest report and the rate limits of the processes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,13 +1,9 @@
-"""Queues: one for each served base branch, with its due time and its lease.
+"""Queues: one for each served base branch, with its due time, lease, pauses, red base, depths and stall.
 
 Nothing runs while a queue waits for its `due_at`. A claim does not change `due_at`, so that the queue of a killed
 worker is due as soon as its lease ends. A worker that releases a queue sets the next `due_at`. Without one, only `wake`
 makes the queue due: a webhook, a command, or the reconciler, which wakes every queue with entries. A blocked queue is
 claimed like any other: its pass informs new entries, and notices that the blocker has ended.
-
-Setting or lifting a pause writes only its column, so that concurrent changes of two pauses do not undo each other.
-
-Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -97,7 +93,7 @@ that `owner` has under way count. `of_repository` and `of_installation` bound ho
 """
 
 
-_CHANGE_OF_PAUSE = update(queues).where(queues.c.id == bindparam("its_id"))
+_CHANGE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
     *(queues.c[reason].is_not(None) for reason in PAUSES if reason not in PASSING_PAUSES)
@@ -106,7 +102,7 @@ PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
 
 
 class Pauses:
-    """The pauses, on one connection."""
+    """The pauses, on one connection. Each has a column of its own, so that changes of two at once undo nothing."""
 
     def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
         """`wake` makes a queue due."""
@@ -119,13 +115,13 @@ class Pauses:
         The queue is due at once, also during a backoff: its pass announces the pause, and sets the next due time.
         """
         values = {pause.reason.value: adapter(Pause).dump_python(pause, mode="json"), "due_at": pause.since}
-        await self._connection.execute(_CHANGE_OF_PAUSE, {"its_id": queue_id, **values})
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, **values})
         await self._wake(queue_id, pause.since)
 
     async def note(self, queue_id: int, pause: Pause) -> None:
         """Pause the queue for this reason without making it due: its next pass comes by itself, and announces it."""
         await self._connection.execute(
-            _CHANGE_OF_PAUSE, {"its_id": queue_id, pause.reason.value: adapter(Pause).dump_python(pause, mode="json")}
+            _CHANGE, {"its_id": queue_id, pause.reason.value: adapter(Pause).dump_python(pause, mode="json")}
         )
 
     async def lift(self, queue_id: int, *reasons: Reason, now: datetime) -> None:
@@ -136,7 +132,7 @@ class Pauses:
         if reasons:
             values: dict[str, Any] = {reason.value: None for reason in reasons}
             due = {"due_at": now} if Reason.GITHUB_REFUSES in reasons else {}
-            await self._connection.execute(_CHANGE_OF_PAUSE, {"its_id": queue_id, **values, **due})
+            await self._connection.execute(_CHANGE, {"its_id": queue_id, **values, **due})
         await self._wake(queue_id, now)
 
 
@@ -154,7 +150,6 @@ _WAITING = (
     .where(queues.c.repository_id == bindparam("its_repository"), queues.c.red_tip == bindparam("its_tip"))
     .order_by(queues.c.id)
 )
-_CHANGE_OF_RED_BASE = update(queues).where(queues.c.id == bindparam("its_id"))
 
 
 class RedBases:
@@ -171,7 +166,7 @@ class RedBases:
         With `expected` the store changes only this value; False, without a change, if another one is stored.
         """
         unchanged = () if expected is None else [column == value for column, value in _values(expected).items()]
-        noted = _CHANGE_OF_RED_BASE.where(*unchanged).values(_values(red))
+        noted = _CHANGE.where(*unchanged).values(_values(red))
         return (await self._connection.execute(noted, {"its_id": queue_id})).rowcount == 1
 
     async def tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
@@ -183,7 +178,7 @@ class RedBases:
         """Wake the queues that wait for this commit to pass: a check reported on it."""
         waiting = await self._connection.execute(_WAITING, {"its_repository": repository_id, "its_tip": sha})
         for queue_id in waiting.scalars().all():
-            await self._connection.execute(_CHANGE_OF_RED_BASE, {"its_id": queue_id, "red_next_poll_at": now})
+            await self._connection.execute(_CHANGE, {"its_id": queue_id, "red_next_poll_at": now})
             await self._wake(queue_id, now)
 
     async def moved(self, queue: Queue, tip: str, now: datetime) -> None:
@@ -495,7 +490,10 @@ def _queue(row: Row[Any]) -> Queue:
 
 
 class Depths:
-    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id."""
+    """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id.
+
+    Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
+    """
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -528,8 +526,7 @@ _IN_REPOSITORIES = (
 _STALLED = select(queues.c.id, queues.c.stalled_head, queues.c.stalled_checks, queues.c.ci_active_at).where(
     queues.c.repository_id == bindparam("its_repository"), queues.c.stalled_since.is_not(None)
 )
-_CHANGE_OF_STALL = update(queues).where(queues.c.id == bindparam("its_id"))
-_POLL_SOON = _CHANGE_OF_STALL.where(queues.c.stalled_head == NOWHERE)
+_POLL_SOON = _CHANGE.where(queues.c.stalled_head == NOWHERE)
 
 
 class Stalls:
@@ -551,7 +548,7 @@ class Stalls:
             queues.c.stalled_checks: stall and stall.checks,
             queues.c.ci_active_at: stall and stall.ci_active_at,
         }
-        changed = _CHANGE_OF_STALL.values(values)
+        changed = _CHANGE.values(values)
         if expected is not None:
             changed = changed.where(
                 queues.c.stalled_since == expected.since,
@@ -582,5 +579,5 @@ class Stalls:
                     continue
                 await self.poll_soon(row.id, now)
             elif row.stalled_head != sha and row.ci_active_at is None:
-                await self._connection.execute(_CHANGE_OF_STALL.values(ci_active_at=now), {"its_id": row.id})
+                await self._connection.execute(_CHANGE.values(ci_active_at=now), {"its_id": row.id})
             await self._wake(row.id, now)

@@ -24,12 +24,12 @@ class Rejection:
         return head_sha != self.head_sha or self.reason in SENDER_REASONS
 
 
-_ITS_OWN = and_(
+_ITS_REJECTION = and_(
     rejections.c.repository_id == bindparam("its_repository"), rejections.c.number == bindparam("its_number")
 )
-_FIND = select(rejections.c.head_sha, rejections.c.reason, rejections.c.at).where(_ITS_OWN)
-_CLEAR = delete(rejections).where(_ITS_OWN)
-_PUT = Upsert(
+_FIND_REJECTION = select(rejections.c.head_sha, rejections.c.reason, rejections.c.at).where(_ITS_REJECTION)
+_CLEAR_REJECTION = delete(rejections).where(_ITS_REJECTION)
+_PUT_REJECTION = Upsert(
     rejections,
     lambda insert: insert.on_conflict_do_update(
         index_elements=["repository_id", "number"],
@@ -48,28 +48,28 @@ class Rejections:
         """Store a rejection in place of an older one."""
         rejection = {"head_sha": head_sha, "reason": reason, "at": now}
         own = {"repository_id": repository_id, "number": number}
-        await self._connection.execute(_PUT.on(self._connection), {**rejection, **own})
+        await self._connection.execute(_PUT_REJECTION.on(self._connection), {**rejection, **own})
 
     async def find(self, repository_id: int, number: int) -> Rejection | None:
         """Return the last rejection of this pull request."""
-        row = (await self._connection.execute(_FIND, _of(repository_id, number))).one_or_none()
+        row = (await self._connection.execute(_FIND_REJECTION, _of(repository_id, number))).one_or_none()
         return None if row is None else Rejection(row.head_sha, Reason(row.reason), row.at)
 
     async def clear(self, repository_id: int, number: int) -> None:
         """Delete the rejection: the pull request was queued, or its label removed."""
-        await self._connection.execute(_CLEAR, _of(repository_id, number))
+        await self._connection.execute(_CLEAR_REJECTION, _of(repository_id, number))
 
 
 def _of(repository_id: int, number: int) -> dict[str, int]:
     return {"its_repository": repository_id, "its_number": number}
 
 
-_ITS_OWN_THROTTLE = and_(
+_ITS_THROTTLE = and_(
     throttles.c.repository_id == bindparam("its_repository"), throttles.c.login == bindparam("its_login")
 )
-_FIND_THROTTLE = select(throttles.c.times, throttles.c.at).where(_ITS_OWN_THROTTLE)
-_CLEAR_THROTTLE = delete(throttles).where(_ITS_OWN_THROTTLE)
-_PURGE = delete(throttles).where(throttles.c.at < bindparam("before"))
+_FIND_THROTTLE = select(throttles.c.times, throttles.c.at).where(_ITS_THROTTLE)
+_CLEAR_THROTTLE = delete(throttles).where(_ITS_THROTTLE)
+_PURGE_THROTTLES = delete(throttles).where(throttles.c.at < bindparam("before"))
 _PUT_THROTTLE = Upsert(
     throttles,
     lambda insert: insert.on_conflict_do_update(
@@ -94,7 +94,7 @@ class Throttles:
 
     async def find(self, repository_id: int, login: str) -> Throttle | None:
         """Return the throttle of this person in a repository."""
-        row = (await self._connection.execute(_FIND_THROTTLE, _of_throttle(repository_id, login))).one_or_none()
+        row = (await self._connection.execute(_FIND_THROTTLE, _of_person(repository_id, login))).one_or_none()
         return None if row is None else Throttle(row.times, row.at)
 
     async def put(self, repository_id: int, login: str, throttle: Throttle) -> None:
@@ -104,12 +104,12 @@ class Throttles:
 
     async def clear(self, repository_id: int, login: str) -> bool:
         """Delete the throttle of a person with permission. Returns whether there was one."""
-        return (await self._connection.execute(_CLEAR_THROTTLE, _of_throttle(repository_id, login))).rowcount == 1
+        return (await self._connection.execute(_CLEAR_THROTTLE, _of_person(repository_id, login))).rowcount == 1
 
     async def purge(self, before: datetime) -> int:
         """Delete the throttles of people who asked last before then. Returns how many."""
-        return (await self._connection.execute(_PURGE, {"before": before})).rowcount
+        return (await self._connection.execute(_PURGE_THROTTLES, {"before": before})).rowcount
 
 
-def _of_throttle(repository_id: int, login: str) -> dict[str, object]:
+def _of_person(repository_id: int, login: str) -> dict[str, object]:
     return {"its_repository": repository_id, "its_login": login.casefold()}

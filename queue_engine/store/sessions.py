@@ -4,7 +4,6 @@ A session's secret is replaced at intervals. The former one stays valid until th
 minute longer, for requests that it sent at the same time.
 """
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
 from queue_engine.store.tables import login_owners, sessions
+from queue_engine.store.tokens import hashed
 
 GRACE = timedelta(minutes=1)
 """How long a former secret is valid after the first use of the new one."""
@@ -113,13 +113,13 @@ class Sessions:
         for session_id in others[MOST - 1 :]:
             await self.end(session_id)
         secret = _new_secret()
-        row = {"id": uuid4().hex, "secret_hash": _hashed(secret), "person_id": person_id, "login": login}
+        row = {"id": uuid4().hex, "secret_hash": hashed(secret), "person_id": person_id, "login": login}
         await self._connection.execute(insert(sessions), {**row, "created_at": now, "used_at": now, "renewed_at": now})
         return secret
 
     async def find(self, secret: str, now: datetime) -> Session | None:
         """Return the session with this secret, present or former; None if there is none, or if it has expired."""
-        given = _hashed(secret)
+        given = hashed(secret)
         row = (await self._connection.execute(_FIND, {"given": given, "now": now})).one_or_none()
         return None if row is None else _valid(row, given, now)
 
@@ -144,8 +144,8 @@ class Sessions:
         values = {
             "its_id": session.id,
             "known": session.secret_hash,
-            "new": _hashed(secret),
-            "shown": _hashed(shown),
+            "new": hashed(secret),
+            "shown": hashed(shown),
             "now": now,
         }
         return secret if (await self._connection.execute(_RENEW, values)).rowcount == 1 else None
@@ -190,8 +190,3 @@ def _valid(row: Row[Any], given: str, now: datetime) -> Session | None:
 
 def _new_secret() -> str:
     return secrets.token_urlsafe(32)
-
-
-def _hashed(secret: str) -> str:
-    """Hash a secret. A fast digest suffices: 256 random bits cannot be guessed."""
-    return hashlib.sha256(secret.encode()).hexdigest()

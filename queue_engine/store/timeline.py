@@ -16,7 +16,6 @@ from sqlalchemy import (
     Integer,
     Row,
     Select,
-    String,
     and_,
     bindparam,
     delete,
@@ -39,11 +38,13 @@ _BRANCH = timeline.c.base_branch == bindparam("its_branch")
 _NUMBER = timeline.c.number == bindparam("its_number")
 _EVENT = timeline.c.event == bindparam("event")
 _AFTER = timeline.c.id > bindparam("after")
+_BEFORE = timeline.c.id < bindparam("before_id")
 _UP_TO = timeline.c.id <= bindparam("up_to")
+_AT_MOST: BindParameter[int] = bindparam("at_most", type_=Integer)
 
 
 def _latest(found: Select[Any]) -> Select[Any]:
-    return found.order_by(timeline.c.id.desc()).limit(bindparam("at_most", type_=Integer))
+    return found.order_by(timeline.c.id.desc()).limit(_AT_MOST)
 
 
 _APPEND = timeline.insert()
@@ -55,7 +56,7 @@ _LATEST = _latest(_ALL)
 _SINCE = (
     _ALL.where(or_(_AFTER, timeline.c.id.in_(bindparam("also", expanding=True))))
     .order_by(timeline.c.id)
-    .limit(bindparam("at_most", type_=Integer))
+    .limit(_AT_MOST)
 )
 _LATEST_BLOCKERS = union_all(
     *(
@@ -101,7 +102,7 @@ _OLDEST = (
     select(timeline.c.id)
     .where(timeline.c.at < bindparam("before"), ~NEEDED)
     .order_by(timeline.c.at, timeline.c.id)
-    .limit(bindparam("at_most", type_=Integer))
+    .limit(_AT_MOST)
 )
 _PURGE = delete(timeline).where(timeline.c.id.in_(_OLDEST))
 _HAS_EVENT = select(select(timeline.c.id).where(_REPOSITORY, _BRANCH, _EVENT).exists())
@@ -109,7 +110,7 @@ _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT,
 
 
 class Timeline:
-    """The timeline, on one connection."""
+    """The timeline as decisions need it, on one connection."""
 
     def __init__(self, connection: AsyncConnection, appended: Callable[[], None] = lambda: None) -> None:
         """`appended` is called for every stored event."""
@@ -213,57 +214,30 @@ def event_of(row: Row[Any]) -> TimelineEvent:
     return TimelineEvent(**(dict(row._mapping) | {"reason": reason, "data": row.data or {}}))
 
 
-_BEFORE = timeline.c.id < bindparam("before", type_=BigInteger)
-_MOST: BindParameter[int] = bindparam("at_most", type_=Integer)
-_QUEUES: BindParameter[int] = bindparam("its_queues", expanding=True)
+_LATEST_BEFORE = _latest(_ALL.where(_REPOSITORY, _NUMBER, _BEFORE))
+_AFTERWARDS = _ALL.where(_REPOSITORY, _NUMBER, _AFTER).order_by(timeline.c.id).limit(_AT_MOST)
+_OF_BRANCH = _latest(_ALL.where(_REPOSITORY, _BRANCH, _EVENT, _AFTER, _BEFORE))
+_LAST_ID = select(timeline.c.id).where(timeline.c.at <= bindparam("at")).order_by(timeline.c.at.desc()).limit(_AT_MOST)
 
-_OF_PULL_REQUEST_READ = (
-    _ALL.where(_REPOSITORY, timeline.c.number == bindparam("its_number"), _BEFORE)
-    .order_by(timeline.c.id.desc())
-    .limit(_MOST)
-)
-_AFTERWARDS = (
-    _ALL.where(
-        _REPOSITORY,
-        timeline.c.number == bindparam("its_number"),
-        timeline.c.id > bindparam("after", type_=BigInteger),
-    )
-    .order_by(timeline.c.id)
-    .limit(_MOST)
-)
-_OF_BRANCH = (
-    _ALL.where(
-        _REPOSITORY,
-        timeline.c.base_branch == bindparam("its_branch"),
-        timeline.c.event == bindparam("event"),
-        timeline.c.id > bindparam("after", type_=BigInteger),
-        _BEFORE,
-    )
-    .order_by(timeline.c.id.desc())
-    .limit(_MOST)
-)
-_LAST_ID = select(timeline.c.id).where(timeline.c.at <= bindparam("at")).order_by(timeline.c.at.desc()).limit(_MOST)
-
-_event: BindParameter[str] = bindparam("event", type_=String)
 _other = timeline.alias("other")
 _OF_ITS_QUEUE = and_(
     _other.c.repository_id == queues.c.repository_id,
     _other.c.base_branch == queues.c.base_branch,
-    _other.c.event == _event,
+    _other.c.event == bindparam("event"),
 )
 _LAST = (
     select(timeline)
     .select_from(queues)
     .join(timeline, timeline.c.id == select(func.max(_other.c.id)).where(_OF_ITS_QUEUE).scalar_subquery())
-    .where(queues.c.id.in_(_QUEUES))
+    .where(queues.c.id.in_(bindparam("its_queues", expanding=True)))
 )
-_LEFT_READ = (
+_DEPARTURES = (
     select(departures)
     .where(
         departures.c.repository_id == bindparam("its_repository"), departures.c.base_branch == bindparam("its_branch")
     )
     .order_by(departures.c.left_at.desc(), departures.c.id.desc())
-    .limit(_MOST)
+    .limit(_AT_MOST)
 )
 _BY_ID = select(timeline).where(timeline.c.id.in_(bindparam("ids", expanding=True)))
 
@@ -298,7 +272,7 @@ def _waits(size: int) -> CompoundSelect[Any]:
             of.left_at >= bindparam("since"),
         )
         .order_by(of.left_at.desc())
-        .limit(bindparam("at_most", type_=Integer))
+        .limit(_AT_MOST)
         .subquery()
         for n in range(size)
     )
@@ -308,7 +282,7 @@ def _waits(size: int) -> CompoundSelect[Any]:
 
 
 class TimelineReads:
-    """The reads, on one connection."""
+    """Reads of a bounded part of the timeline, for pages, statistics and ETAs, on one connection."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
@@ -318,7 +292,7 @@ class TimelineReads:
     ) -> tuple[TimelineEvent, ...]:
         """Return the last `limit` events of a pull request with ids below `before`, newest first."""
         these = {"its_repository": repository_id, "its_number": number, "at_most": limit}
-        return await self._read(_OF_PULL_REQUEST_READ, **these, before=before or _NEWEST)
+        return await self._read(_LATEST_BEFORE, **these, before_id=before or _NEWEST)
 
     async def afterwards(self, repository_id: int, number: int, *, after: int, limit: int) -> tuple[TimelineEvent, ...]:
         """Return the first `limit` events of a pull request with ids above `after`, oldest first."""
@@ -340,7 +314,7 @@ class TimelineReads:
         these = {"its_repository": repository_id, "its_branch": base_branch, "at_most": limit, "after": after}
         found: list[TimelineEvent] = []
         for event in events:
-            found += await self._read(_OF_BRANCH, **these, event=event, before=before or _NEWEST)
+            found += await self._read(_OF_BRANCH, **these, event=event, before_id=before or _NEWEST)
         return tuple(sorted(found, key=lambda each: each.id, reverse=True)[:limit])
 
     async def last_id(self, at: datetime) -> int:
@@ -370,7 +344,7 @@ class TimelineReads:
     ) -> tuple[tuple[Departure, TimelineEvent | None], ...]:
         """Return the last `limit` departures of a queue, newest first, each with its event, if the timeline has it."""
         these = {"its_repository": repository_id, "its_branch": base_branch, "at_most": limit}
-        left = [departure_in(row) for row in await self._connection.execute(_LEFT_READ, these)]
+        left = [departure_in(row) for row in await self._connection.execute(_DEPARTURES, these)]
         events = {event.id: event for event in await self._read(_BY_ID, ids=[each.id for each in left])}
         return tuple((each, events.get(each.id)) for each in left)
 

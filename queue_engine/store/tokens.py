@@ -175,7 +175,7 @@ class Tokens:
         token = {
             "id": uuid4().hex,
             "name": name,
-            "token_hash": _hash(secret),
+            "token_hash": hashed(secret),
             "login": grant.login,
             "person_id": grant.person_id,
             "operator": grant.operator,
@@ -211,7 +211,7 @@ class Tokens:
         """
         if not well_formed(secret):
             return None
-        return await self._one(_FIND, now, its_hash=_hash(secret))
+        return await self._one(_FIND, now, its_hash=hashed(secret))
 
     async def named(self, name: str, now: datetime) -> Token | None:
         """Return the token of this name; None if it was revoked, or has expired."""
@@ -253,6 +253,6 @@ def _token(row: Row[Any]) -> Token:
     return Token(row.id, row.name, grant, row.created_at, row.last_used_at)
 
 
-def _hash(secret: str) -> str:
+def hashed(secret: str) -> str:
     """Hash a secret. A fast digest suffices: 256 random bits cannot be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from queue_engine.admission.label_order import EARLIER_LABEL
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_store import Jobs
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SECOND = timedelta(seconds=1)

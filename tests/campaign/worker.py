@@ -16,7 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.concurrency.tasks import kept
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
+from queue_engine.core.jobs.job import Job, LeaseLost
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.timing.clock import SystemClock
 
 _LEASE = timedelta(minutes=10)

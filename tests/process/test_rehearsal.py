@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from bot.registration.manifest import read_manifest
-from bot.settings import safe_values
+from bot.settings import env_file
 from bot.settings.environment import load_settings
 from github_emulator import EVENT_PERMISSIONS
 from github_emulator.__main__ import PERMISSIONS
@@ -24,7 +24,7 @@ async def test_settings_that_the_emulator_writes_are_imqs(tmp_path: Path) -> Non
     assert process.stdout is not None
     try:
         await asyncio.wait_for(process.stdout.readline(), LIMIT)
-        settings = load_settings(safe_values.read(file))
+        settings = load_settings(env_file.read(file))
     finally:
         process.terminate()
         await process.communicate()

@@ -8,7 +8,7 @@ from queue_engine.domain.model import EntryStatus, Pause, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
 from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
 from tests.store.outbox.outbox_examples import notice
 from tests.support.claims import claim_one

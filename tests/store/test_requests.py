@@ -5,13 +5,13 @@ from typing import cast
 
 from queue_engine.config.model import Policy
 from queue_engine.control.pauses import discard_request, retry_request
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.queries.request_status import RequestState, RequestStatus, load_request, load_requests
 from queue_engine.store import Store, Transaction
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.request_records import KEPT, RequestKind, RequestRecord, RequestStatusKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY
 from tests.support.policies import StaticPolicies

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from queue_engine.core.observability import trace
 from queue_engine.store import Transaction
-from queue_engine.store.outbox.outbox import OutboxItem
+from queue_engine.store.outbox.items import OutboxItem
 from tests.store.examples import NOW, REPOSITORY, SOON, queue
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"

@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_store import Jobs
 
 
 async def claim_one(jobs: Jobs, *, owner: str, now: datetime, lease: timedelta) -> Job | None:

@@ -2,8 +2,6 @@
 
 Every request to GitHub passes here, so that here alone writes to repositories in shadow mode are refused: no other
 module has to know the mode. Calls of the App itself, such as requests for tokens, concern no repository. Reads pass.
-
-Each installation has its own, so that one with many repositories drops none of the others while these are in use.
 """
 
 import zlib
@@ -25,9 +23,9 @@ from bot.gateway.http.client import Call, Client, Credential, M, Reply, limit_of
 from bot.gateway.http.installation_tokens import (
     AppKey,
     Grants,
+    StoredTokens,
     Token,
     Tokens,
-    TokenStore,
     exceeds_grant,
     is_inaccessible,
     token_request,
@@ -105,7 +103,10 @@ class Replies:
 
 
 class CachedReplies:
-    """The replies of all installations, within a bound of memory of their own."""
+    """The replies of all installations, within a bound of memory of their own.
+
+    Each installation has its own, so that one with many repositories drops none of the others while these are in use.
+    """
 
     def __init__(self, most_bytes: int = _MOST_BYTES_OF_ALL) -> None:
         self._most_bytes = most_bytes
@@ -230,7 +231,7 @@ class Connection:
         clock: Clock,
         meter: Meter | None = None,
         shared: SharedPace | None = None,
-        stored_tokens: TokenStore | None = None,
+        stored_tokens: StoredTokens | None = None,
     ) -> None:
         self.api_url, self.app_id, self.clock = api_url, int(app_id), clock
         self._meter = meter or NullMeter()

@@ -19,7 +19,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 import jwt
 import structlog
@@ -73,22 +73,6 @@ class Token:
         return bool(self.issued) and any(self.issued.get(name) != level for name, level in self.permissions.items())
 
 
-class TokenStore(Protocol):
-    """Stores tokens for all processes. `bot.gateway.http.stored_tokens` implements it."""
-
-    async def load(self, scope: Scope) -> Token | None:
-        """Load the newest token of this scope."""
-        ...
-
-    async def save(self, scope: Scope, token: Token) -> None:
-        """Store a token that GitHub just issued."""
-        ...
-
-    async def forget(self, scope: Scope, value: SecretStr) -> None:
-        """Delete this token, which GitHub no longer accepts; a newer one stays."""
-        ...
-
-
 class AppKey:
     """The App's private key. Raises ValueError when the PEM is not an unencrypted RSA key."""
 
@@ -114,6 +98,88 @@ class AppKey:
         return self._cached[0]
 
 
+_KEY_INFO = b"imq installation tokens"
+"""The purpose of the key, which keeps it different from other keys derived from the same private key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredToken:
+    sealed: str
+    token: Token
+
+
+class StoredTokens:
+    """Saves and loads the newest token of each scope."""
+
+    def __init__(self, store: Store, private_key: SecretStr) -> None:
+        """`private_key` is the App's, as PEM."""
+        self._store = store
+        self._cipher = Fernet(derive_key(private_key.get_secret_value(), _KEY_INFO))
+
+    async def load(self, scope: Scope) -> Token | None:
+        """Load the newest token of this scope. Raises errors of the database."""
+        found = await self._find(scope)
+        return None if found is None else found.token
+
+    async def save(self, scope: Scope, token: Token) -> None:
+        """Store a token that GitHub just issued."""
+        sealed = self._cipher.encrypt(_serialize(scope, token)).decode()
+        async with self._store.transaction() as tx:
+            await tx.installation_tokens.put(_row(scope), sealed, token.issued_at)
+
+    async def forget(self, scope: Scope, value: SecretStr) -> None:
+        """Delete this token, which GitHub no longer accepts; a newer one stays."""
+        found = await self._find(scope)
+        if found is not None and found.token.value == value:
+            async with self._store.transaction() as tx:
+                await tx.installation_tokens.forget(_row(scope), found.sealed)
+
+    async def _find(self, scope: Scope) -> _StoredToken | None:
+        async with self._store.reading() as tx:
+            sealed = await tx.installation_tokens.find(_row(scope))
+        if sealed is None:
+            return None
+        try:
+            token = _deserialize(scope, self._cipher.decrypt(sealed))
+        except InvalidToken:
+            return None  # Encrypted with another private key: the operator replaced the App's.
+        return None if token is None else _StoredToken(sealed, token)
+
+
+def _row(scope: Scope) -> TokenKey:
+    return TokenKey(scope.installation_id, scope.repository_id, scope.purpose.value)
+
+
+def _serialize(scope: Scope, token: Token) -> bytes:
+    return json.dumps(
+        {
+            "scope": [scope.installation_id, scope.repository_id, scope.purpose],
+            "value": token.value.get_secret_value(),
+            "issued_at": token.issued_at.isoformat(),
+            "expires_at": token.expires_at.isoformat(),
+            "permissions": dict(token.permissions),
+            "issued": dict(token.issued),
+        }
+    ).encode()
+
+
+def _deserialize(scope: Scope, written: bytes) -> Token | None:
+    """Parse what `_serialize` wrote; return None if it was written for another scope."""
+    read = json.loads(written)
+    if read["scope"] != [scope.installation_id, scope.repository_id, scope.purpose]:
+        return None
+    return Token(
+        SecretStr(read["value"]),
+        expires_at=datetime.fromisoformat(read["expires_at"]).astimezone(UTC),
+        issued_at=datetime.fromisoformat(read["issued_at"]).astimezone(UTC),
+        permissions=read["permissions"],
+        issued=read.get("issued", {}),
+    )
+
+
+log = structlog.get_logger("bot.gateway.http.connection")
+
+
 class Tokens:
     """Caches one token per scope; concurrent callers share one renewal, and its failure."""
 
@@ -122,7 +188,7 @@ class Tokens:
         fetch: Callable[[Scope], Awaitable[Token]],
         clock: Clock,
         *,
-        stored: TokenStore | None = None,
+        stored: StoredTokens | None = None,
         fits: Callable[[Scope, Token], bool] = lambda scope, token: True,
     ) -> None:
         """`stored` are the tokens of all processes; `fits` checks whether one has the granted permissions."""
@@ -254,87 +320,6 @@ def _use_until(_: Scope, token: Token, now: float) -> float:
     expires = token.expires_at.timestamp()
     return expires - min(_TOKEN_MARGIN.total_seconds(), (expires - now) / 2)
 
-
-_KEY_INFO = b"imq installation tokens"
-"""The purpose of the key, which keeps it different from other keys derived from the same private key."""
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredToken:
-    sealed: str
-    token: Token
-
-
-class StoredTokens:
-    """Saves and loads the newest token of each scope."""
-
-    def __init__(self, store: Store, private_key: SecretStr) -> None:
-        """`private_key` is the App's, as PEM."""
-        self._store = store
-        self._cipher = Fernet(derive_key(private_key.get_secret_value(), _KEY_INFO))
-
-    async def load(self, scope: Scope) -> Token | None:
-        """Load the newest token of this scope. Raises errors of the database."""
-        found = await self._find(scope)
-        return None if found is None else found.token
-
-    async def save(self, scope: Scope, token: Token) -> None:
-        """Store a token that GitHub just issued."""
-        sealed = self._cipher.encrypt(_serialize(scope, token)).decode()
-        async with self._store.transaction() as tx:
-            await tx.installation_tokens.put(_row(scope), sealed, token.issued_at)
-
-    async def forget(self, scope: Scope, value: SecretStr) -> None:
-        """Delete this token, which GitHub no longer accepts; a newer one stays."""
-        found = await self._find(scope)
-        if found is not None and found.token.value == value:
-            async with self._store.transaction() as tx:
-                await tx.installation_tokens.forget(_row(scope), found.sealed)
-
-    async def _find(self, scope: Scope) -> _StoredToken | None:
-        async with self._store.reading() as tx:
-            sealed = await tx.installation_tokens.find(_row(scope))
-        if sealed is None:
-            return None
-        try:
-            token = _deserialize(scope, self._cipher.decrypt(sealed))
-        except InvalidToken:
-            return None  # Encrypted with another private key: the operator replaced the App's.
-        return None if token is None else _StoredToken(sealed, token)
-
-
-def _row(scope: Scope) -> TokenKey:
-    return TokenKey(scope.installation_id, scope.repository_id, scope.purpose.value)
-
-
-def _serialize(scope: Scope, token: Token) -> bytes:
-    return json.dumps(
-        {
-            "scope": [scope.installation_id, scope.repository_id, scope.purpose],
-            "value": token.value.get_secret_value(),
-            "issued_at": token.issued_at.isoformat(),
-            "expires_at": token.expires_at.isoformat(),
-            "permissions": dict(token.permissions),
-            "issued": dict(token.issued),
-        }
-    ).encode()
-
-
-def _deserialize(scope: Scope, written: bytes) -> Token | None:
-    """Parse what `_serialize` wrote; return None if it was written for another scope."""
-    read = json.loads(written)
-    if read["scope"] != [scope.installation_id, scope.repository_id, scope.purpose]:
-        return None
-    return Token(
-        SecretStr(read["value"]),
-        expires_at=datetime.fromisoformat(read["expires_at"]).astimezone(UTC),
-        issued_at=datetime.fromisoformat(read["issued_at"]).astimezone(UTC),
-        permissions=read["permissions"],
-        issued=read.get("issued", {}),
-    )
-
-
-log = structlog.get_logger("bot.gateway.http.connection")
 
 _MAX_INSTALLATIONS = 10_000
 

@@ -1,9 +1,7 @@
-"""The schema of the answer to the query of a snapshot.
+"""The query of a snapshot, and the schema of its answer.
 
-Names and types are those of GitHub's public schema, which a test holds. A
-bot's login comes without `[bot]` (policy-bot's `GetV3Login`).
-
-Names and types are those of GitHub's public schema, which a test holds.
+Names and types are those of GitHub's public schema, which a test holds. A bot's login comes without `[bot]`
+(policy-bot's `GetV3Login`).
 """
 
 from collections.abc import Mapping

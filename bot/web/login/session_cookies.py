@@ -1,7 +1,7 @@
 """Find the person of a request by the session's cookie, and begin and end sessions.
 
-Over https their names begin with `__Host-`: browsers then refuse them from subdomains, over http, and with a domain
-(RFC 6265bis; MDN, "Set-Cookie").
+Over https the names of cookies begin with `__Host-`: browsers then refuse them from subdomains, over http, and with a
+domain (RFC 6265bis; MDN, "Set-Cookie").
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""`GET /repositories/{owner}/{repo}/branches/{branch}`: one queue, with its runs, checks, blockers and departures.
+"""`/` lists queues; `/repositories/{owner}/{repo}/branches/{branch}` has one, with its runs, checks and departures.
 
 The path of one member through the runs is marked. `charts.css` has the colours; each row also says in words what it is.
 """
@@ -138,7 +138,6 @@ def _start(row: ChartRow) -> int:
 
 
 def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: str) -> None:
-
     from xml.etree import ElementTree as Tree
 
     y = place * _ROW + 10
@@ -156,7 +155,6 @@ def _draw_row(svg: Any, row: ChartRow, place: int, member: int | None, address: 
 
 
 def _draw_box(svg: Any, number: int, kind: str, corner: tuple[int, int], marked: bool, address: str) -> None:
-
     from xml.etree import ElementTree as Tree
 
     x, y = corner

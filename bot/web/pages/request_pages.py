@@ -1,4 +1,4 @@
-"""`/requests` and `/dead-letters`: what people and programs asked of IMQ, how far it is, and retries."""
+"""`/requests` and `/dead-letters`: what people and programs asked of IMQ, and how far it is; `/events`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

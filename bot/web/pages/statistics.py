@@ -3,7 +3,7 @@
 A spreadsheet in a country with a decimal comma takes the semicolon as separator (OWASP, "CSV Injection"). So what
 follows a semicolon counts as a beginning, too, also behind spaces and quotes.
 
-pygal draws them. It adds a script, a style sheet and a tooltip to each chart, which the pages' Content-Security-Policy
+pygal draws the charts. It adds a script, a style sheet and a tooltip to each, which the pages' Content-Security-Policy
 refuses, so they are removed. The library is imported at the first chart, because it takes 8 MB.
 """
 
@@ -167,6 +167,9 @@ def _draw(
     height: int,
     x_labels: tuple[str, ...],
 ) -> str:
+    # Imported at the first chart: most processes never need Python's XML.
+    from xml.etree import ElementTree as Tree
+
     chart = kind(
         js=(),
         css=(),
@@ -193,8 +196,6 @@ def _draw(
             "aria-describedby": f"{key}-description",
         }
     )
-    from xml.etree import ElementTree as Tree
-
     named = [Tree.Element("title", {"id": f"{key}-title"}), Tree.Element("desc", {"id": f"{key}-description"})]
     named[0].text, named[1].text = title, description
     for index, element in enumerate(named):

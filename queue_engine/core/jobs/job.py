@@ -298,7 +298,7 @@ def job_of(row: Row[Any]) -> Job:
 
 
 def claimed(job: Job) -> dict[str, Any]:
-    """What `queue_engine.core.jobs.job_table.CLAIMED` asks for: the claim that `job` was read from."""
+    """What `CLAIMED` asks for: the claim that `job` was read from."""
     return {"its_seq": job.seq, "its_owner": job.owner, "its_claims": job.claims}
 
 

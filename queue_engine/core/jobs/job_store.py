@@ -40,7 +40,6 @@ from queue_engine.core.jobs.job import (
     Job,
     JobRequest,
     JobStatus,
-    LeaseLost,
     claimed,
     job_of,
     jobs,
@@ -49,9 +48,6 @@ from queue_engine.core.jobs.job import (
 )
 from queue_engine.core.observability.log import logged
 from queue_engine.core.observability.trace import current
-
-__all__ = ["Job", "JobStatus", "Jobs", "LeaseLost", "jobs"]
-
 
 _UNFINISHED = select(*FIELDS).where(jobs.c.process_id == bindparam("its_process"), UNFINISHED).order_by(jobs.c.seq)
 

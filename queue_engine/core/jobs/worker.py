@@ -14,8 +14,8 @@ from queue_engine.core.concurrency.tasks import Pool, kept
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
-from queue_engine.core.jobs.job import Dead, Hold, JobResult, Outcome, Retry
-from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
+from queue_engine.core.jobs.job import Dead, Hold, Job, JobResult, LeaseLost, Outcome, Retry
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.log import logged
 from queue_engine.core.observability.progress import Meter, NullMeter

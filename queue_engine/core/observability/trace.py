@@ -5,9 +5,6 @@ exist: they are on every line of the log, and are stored beside what waits, so t
 
 A delivery's trace id is its GUID. IMQ stores it with the job, the entry and the outbox item, and
 continues it with each. One processor puts the ids on lines of the log (`bot/logs/configure.py`).
-
-OpenTelemetry's API cannot do that: there a span begins and ends in one process. `recording` connects an exporter;
-without one nothing is recorded, and callers make no records.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,7 +123,11 @@ def _trace_id_of(guid: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TraceRecord:
-    """A span that has ended. `error` is the code of its failure, if it failed."""
+    """A span that has ended, under an id that was known before, even if another process saw its begin.
+
+    `error` is the code of its failure, if it failed. OpenTelemetry's API has no such record: there a span begins and
+    ends in one process. `recording` connects an exporter; without one nothing is recorded, and callers make no records.
+    """
 
     name: str
     context: SpanContext

@@ -1,7 +1,4 @@
-"""Injected time: IMQ reads the operating system's time only through a `Clock`.
-
-`queue_engine.core.database.instants` says what it is for, and names the document that promises it.
-"""
+"""Injected time: IMQ reads the operating system's time only through a `Clock`. People and NTP set it: clocks jump."""
 
 import asyncio
 import time
@@ -41,7 +38,10 @@ def steady() -> float:
 
 
 class ClockChange:
-    """Measures how far a clock was set, by comparing what it says with the time that has passed."""
+    """Measures how far a clock was set, by comparing what it says with the time that has passed.
+
+    `queue_engine.core.database.instants` says what that is for, and names the document that promises it.
+    """
 
     def __init__(self, clock: Clock, passed: Callable[[], float] = steady) -> None:
         """`passed` gives monotonic seconds."""

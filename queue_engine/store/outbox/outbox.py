@@ -1,4 +1,4 @@
-"""The outbox: desired state on GitHub, written in the transaction that changes it, and sent later.
+"""The outbox: desired state on GitHub, written in the transaction that changes it, and sent later; replies to commands.
 
 One row per pull request and kind, and per label, has the *desired state*; quick changes overwrite each other before the
 dispatcher sends them. The row of a label (on or off) is deleted once GitHub has confirmed the label. A row is due until
@@ -27,9 +27,7 @@ from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import CommandReply, Notice
 from queue_engine.store.outbox.items import (
-    LATE,
     NAME,
-    OUTBOX_JOB,
     CheckRunState,
     OutboxItem,
     OutboxKind,
@@ -149,9 +147,6 @@ def settle(names: tuple[str, ...]) -> Any:
         name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names
     }
     return update(outbox).where(_HELD).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
-
-
-__all__ = ["LATE", "OUTBOX_JOB", "OutboxItem", "OutboxKind", "Outbox"]
 
 
 class Outbox:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.store import Transaction
-from queue_engine.store.outbox.outbox import OutboxItem, OutboxKind
+from queue_engine.store.outbox.items import OutboxItem, OutboxKind
 from tests.store.examples import LEASE, NOW, REPOSITORY
 
 COMMENT, CHECK_RUN, LABEL = OutboxKind.COMMENT, OutboxKind.CHECK_RUN, OutboxKind.LABEL

@@ -2,7 +2,7 @@
 
 from queue_engine.domain.notice import CommandReply, Notice, NoticeKind, Reply, ReplyKind
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import LEASE, NOW, REPOSITORY, SOON
 
 

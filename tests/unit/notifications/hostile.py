@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from notifications.render.comment import MARKER
+from queue_engine.domain.notice import MARKER
 
 HOSTILE = st.text(alphabet=st.one_of(st.sampled_from("`<!->[]()@#*_~\\&;:/|\n\r\t $ab1"), st.characters()), max_size=60)
 NASTY = st.one_of(

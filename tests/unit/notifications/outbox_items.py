@@ -3,7 +3,7 @@
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.domain.notice import Notice
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.unit.notifications.notices import NOW, REPOSITORY
 
 

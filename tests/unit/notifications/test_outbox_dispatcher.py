@@ -12,7 +12,7 @@ from queue_engine.domain.errors import GitHubError, Invalid, NotFound, Unavailab
 from queue_engine.domain.notice import NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.unit.notifications.github_double import MovedClock, Post
 from tests.unit.notifications.notices import HEAD, NOW, REPOSITORY, answer, notice, of_kind, of_reason
 from tests.unit.notifications.outbox_items import dead, want, want_label_off

@@ -19,7 +19,7 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.tables import outbox
 from tests.unit.notifications.github_double import MovedClock, Post
 from tests.unit.notifications.notices import REPOSITORY, of_kind

@@ -12,7 +12,7 @@ from queue_engine.domain.errors import RateLimitError, Unavailable
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.acceptance.in_place import statements_in_place
 from tests.unit.notifications.github_double import Comment, Fuse, FusedStore, Killed, MovedClock, Post
 from tests.unit.notifications.notices import NOW, REPOSITORY, notice, of_kind, of_reason

@@ -5,7 +5,7 @@ import asyncio
 from notifications.outbox_dispatcher import LEASE, OutboxDispatcher
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.support.real_time import LIMIT
 from tests.unit.notifications.github_double import MovedClock, Post
 from tests.unit.notifications.notices import NOW, of_kind

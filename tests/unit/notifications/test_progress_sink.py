@@ -20,7 +20,7 @@ from queue_engine.effects import record
 from queue_engine.effects.context import Change
 from queue_engine.effects.notices import announce_progress
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, SOON, changed, queue, stand
 from tests.unit.notifications.notices import notice
 

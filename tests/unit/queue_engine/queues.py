@@ -14,7 +14,7 @@ from queue_engine.executor.front import make
 from queue_engine.executor.queue_pass import find_members
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.queue_plan import Front, Members, QueueChange, QueueWait, front_without_policy, next_front
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import stand
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (

@@ -5,7 +5,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from bot.cli import main, setup
 from bot.registration.manifest import Credentials
 from bot.registration.stored import StoredCredentials
-from bot.settings import safe_values
+from bot.settings import env_file
 from bot.settings.environment import load_settings
 from github_emulator import App, EmulatorServer, GitHub
 from over_http.browser_forms import Page, Person
@@ -82,7 +82,7 @@ async def test_setup_writes_what_imq_reads(server: EmulatorServer, tmp_path: Pat
         f"Start IMQ with them, by `imq run` for example. Then install the App on your repositories: {page.links[0]}\n"
         in output
     )
-    settings = load_settings(safe_values.read(work / ".env"))
+    settings = load_settings(env_file.read(work / ".env"))
     assert (settings.github_app_id, settings.github_private_key.get_secret_value()) == (str(app.id), app.private_key)
     assert settings.github_webhook_secret.get_secret_value() == app.webhook_secret
     assert (settings.public_url, settings.port, settings.github_api_url) == (URL, 8081, server.url)
@@ -157,7 +157,7 @@ async def test_setup_with_a_relay_needs_no_public_address(server: EmulatorServer
     """GitHub sends webhooks to the relay; `imq run` finds its address in the file."""
     relay = "https://smee.io/channel"
     _, app, _ = await register(server, tmp_path, "--relay", relay)
-    settings = load_settings(safe_values.read(tmp_path / ".env"))
+    settings = load_settings(env_file.read(tmp_path / ".env"))
     assert (settings.relay_url, settings.public_url, settings.webhook_address) == (relay, None, relay)
     assert (app.webhook_url, app.setup_url) == (relay, None)
 

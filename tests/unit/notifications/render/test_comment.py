@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifications.render.comment import MARKER, kind_of, render_comment
+from notifications.render.comment import render_comment
 from notifications.render.escape import duration, link
-from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.notice import MARKER, NoticeKind, kind_of
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from tests.unit.notifications.hostile import NASTY, flat, mentions, skeleton
 from tests.unit.notifications.notices import KIND_OF_OUTCOME, LANDED, check, notice, of_kind, of_reason

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifications.render.body import custom_text
-from notifications.render.comment import MARKER, render_comment
-from queue_engine.domain.notice import Notice, NoticeKind, ReplyKind
+from notifications.render.comment import render_comment
+from queue_engine.domain.notice import MARKER, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import NASTY, flat, mentions
 from tests.unit.notifications.notices import LANDED_EVENTS, answer, of_kind, of_reason

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import queue_engine
-from notifications.render.comment import MARKER, render_comment
+from notifications.render.comment import render_comment
 from notifications.render.timeline_text import MOST_LINES, details_block, flaky, history_lines, rerun_checks, time_in_ci
 from notifications.texts import HISTORY
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.notice import MARKER, NoticeKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 from tests.unit.notifications.notices import FLAKY_EVENTS, LANDED_EVENTS, event, of_kind

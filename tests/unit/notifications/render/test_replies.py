@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from notifications.render import replies as texts
-from notifications.render.comment import MARKER, render_comment
-from notifications.texts.why import STATES
+from notifications.render.comment import render_comment
+from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.notice import NoticeKind, ReplyKind
+from queue_engine.domain.notice import MARKER, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 from tests.unit.notifications.notices import REPLIES, answer, entry_status, event, facts, of_kind

@@ -19,7 +19,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import dequeue
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Clock, GitHub
 from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, REPOSITORY, SECOND, pull

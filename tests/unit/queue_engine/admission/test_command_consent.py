@@ -14,7 +14,7 @@ from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent import CHANGED_SINCE_COMMAND
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.support.webhooks import a_webhook
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, SECOND, pull

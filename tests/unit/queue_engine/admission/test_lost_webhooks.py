@@ -13,7 +13,7 @@ from queue_engine.admission.head_consent import (
     precedes,
 )
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
 from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
 from queue_engine.handlers.reconciler import Reconciler

@@ -8,7 +8,8 @@ from typing import Any
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter, DeadLetters
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.worker import Handler, ResultHandler, Worker, WorkerSettings
 from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs

@@ -17,7 +17,7 @@ from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change
 from queue_engine.effects.notices import PROGRESS
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, changed, queue, stand
 
 MINUTE = timedelta(minutes=1)

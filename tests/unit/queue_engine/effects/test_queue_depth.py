@@ -8,7 +8,7 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.record import announce_joined
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, REPOSITORY
 from tests.unit.queue_engine.queues import second

@@ -13,7 +13,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.effects.record import dequeue, status_of
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, queue, stand
 
 RED = CheckReport("ci", None, CheckState.FAILED, "failure", None, None, None)

@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job import Hold
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Hold, Job
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate

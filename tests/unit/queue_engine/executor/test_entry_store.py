@@ -19,7 +19,7 @@ from queue_engine.executor.run_store import CheckResults, EntryChange, EntryUpda
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (

@@ -19,7 +19,7 @@ from queue_engine.executor.queue_pass import find_members
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.queue_plan import Front, QueueWait, front_without_policy
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (

@@ -8,7 +8,7 @@ from queue_engine.domain.model import Entry, EntryStatus, RedBase
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.landing import land
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, PENDING, POLICY, READY, REPOSITORY
 

@@ -12,7 +12,7 @@ from queue_engine.effects.notices import pass_own_check
 from queue_engine.executor.run_store import EntryUpdates, await_own_check
 from queue_engine.planner.actions import Dequeue
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY

@@ -11,7 +11,7 @@ from queue_engine.domain.policy import GithubMergePolicy
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.handlers.inbox import GithubMerges
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import GitHub, Setup
 from tests.unit.queue_engine.examples import POLICY, REPOSITORY

@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter
-from queue_engine.core.jobs.job_store import Jobs, jobs
+from queue_engine.core.jobs.job import jobs
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.observability.trace import of_delivery
@@ -34,7 +35,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.handlers.inbox import RETRIED_JOB, Inbox
 from queue_engine.handlers.reconciler import REPOSITORY_JOB, SWEEP_JOB, Reconciler
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OUTBOX_JOB
+from queue_engine.store.outbox.items import OUTBOX_JOB
 from tests.store.examples import LEASE, NOW, REPOSITORY
 from tests.support.policies import StaticPolicies
 from tests.support.webhooks import a_webhook

@@ -6,8 +6,7 @@ from typing import cast
 
 import pytest
 
-from queue_engine.core.jobs.job import Hold, Outcome
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Hold, Job, Outcome
 from queue_engine.domain.errors import ReadLagError, StaleRead
 from queue_engine.handlers.inbox import _obeying_limits
 

@@ -12,7 +12,8 @@ from sqlalchemy import select
 
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job_store import Jobs, jobs
+from queue_engine.core.jobs.job import jobs
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.errors import StaleRecord

@@ -23,7 +23,7 @@ from queue_engine.handlers.stale_comments import (
     request_sweep,
 )
 from queue_engine.store import Store
-from queue_engine.store.outbox.outbox import OutboxKind
+from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import stand
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Clock

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from queue_engine.admission import throttle
 from queue_engine.config.model import Policy
-from queue_engine.core.jobs.job_store import Job
+from queue_engine.core.jobs.job import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain import known_facts
 from queue_engine.domain.known_facts import Fact, Push, of_branch

@@ -6,7 +6,8 @@ from sqlalchemy import func, select
 from queue_engine.core.database.database import Database, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, clamp_instants, clock_offset, instant
 from queue_engine.core.jobs.idempotency import KEPT, Keys, idempotency_keys
-from queue_engine.core.jobs.job_store import Jobs, jobs
+from queue_engine.core.jobs.job import jobs
+from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -19,7 +19,8 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifier
 from queue_engine.core.database.outage import Busy, OutageKind, ReadOnly, fault_of
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.worker import Worker, WorkerSettings
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.migrations import migrate

@@ -17,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetters
-from queue_engine.core.jobs.job import POISON_DEATHS, failed_jobs, jobs
-from queue_engine.core.jobs.job_store import Job, Jobs, LeaseLost
+from queue_engine.core.jobs.job import POISON_DEATHS, Job, LeaseLost, failed_jobs, jobs
+from queue_engine.core.jobs.job_store import Jobs
 from tests.support.unfinished_jobs import unfinished_jobs
 
 T = TypeVar("T")

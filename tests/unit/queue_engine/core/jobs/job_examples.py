@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

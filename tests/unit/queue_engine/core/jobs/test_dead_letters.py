@@ -9,7 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetter, DeadLetters
-from queue_engine.core.jobs.job_store import Job, Jobs, JobStatus, LeaseLost
+from queue_engine.core.jobs.job import Job, JobStatus, LeaseLost
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.trace import continued
 from tests.support.claims import claim_one
 from tests.support.unfinished_jobs import unfinished_jobs

@@ -7,8 +7,8 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs import job_store
-from queue_engine.core.jobs.job import FIRST_DUE
-from queue_engine.core.jobs.job_store import Jobs, JobStatus
+from queue_engine.core.jobs.job import FIRST_DUE, JobStatus
+from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 from tests.unit.queue_engine.core.jobs.job_examples import HOUR, LEASE, NOW, SOON, put, take
 

@@ -3,7 +3,8 @@
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job_store import Jobs, JobStatus, LeaseLost
+from queue_engine.core.jobs.job import JobStatus, LeaseLost
+from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 from tests.support.unfinished_jobs import unfinished_jobs
 from tests.unit.queue_engine.core.jobs.job_examples import HOUR, LEASE, NOW, SOON, put, take

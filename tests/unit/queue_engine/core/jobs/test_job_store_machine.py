@@ -16,8 +16,8 @@ from hypothesis.stateful import (
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.dead_letters import DeadLetters
-from queue_engine.core.jobs.job import POISON_DEATHS
-from queue_engine.core.jobs.job_store import Jobs, LeaseLost
+from queue_engine.core.jobs.job import POISON_DEATHS, LeaseLost
+from queue_engine.core.jobs.job_store import Jobs
 from tests.unit.queue_engine.core.jobs.job_cards import FINISHED, LEASE, Buried, Card, JobCards, deaths
 
 PROCESSES = st.sampled_from(["p", "q", "r"])

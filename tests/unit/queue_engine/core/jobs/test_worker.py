@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 
 from queue_engine.core.concurrency.request_context import RequestContext, RequestPriority, current_work
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job import Dead, JobResult
-from queue_engine.core.jobs.job_store import Job, Jobs, JobStatus
+from queue_engine.core.jobs.job import Dead, Job, JobResult, JobStatus
+from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.jobs.worker import ResultHandler
 from queue_engine.core.observability.trace import continued, ids
 from tests.unit.queue_engine.core.recorded_worker import (

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import ReadOnly
-from queue_engine.core.jobs.job import Dead, Hold, Outcome, Retry
-from queue_engine.core.jobs.job_store import Job, Jobs
+from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
+from queue_engine.core.jobs.job_store import Jobs
 from tests.unit.queue_engine.core.recorded_worker import (
     HOUR,
     LEASE,

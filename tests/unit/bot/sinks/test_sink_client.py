@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
-from bot.sinks.post import SinkClient
+from bot.sinks.sink_client import SinkClient
 from notifications.sinks.answers import Answer, ReceiverError
 from tests.support.real_time import LIMIT
 from tests.support.sink_receiver import Reply, answers, answers_without_end, closes, hangs, sink_receiver
