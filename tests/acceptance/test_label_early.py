@@ -119,7 +119,11 @@ async def test_push_by_somebody_who_may_queue_binds_the_new_head(world: World, w
     pull = await early(world, options=DRAFT)
     head = pull.push({"more.py": "more\n"}, by="hubot", webhook=webhook)
     await world.pass_time(CI_TIME * 2 if webhook else timedelta(minutes=15))
-    assert (await waiting(world, pull)).queued_head == head
+    entry = await waiting(world, pull)
+    assert entry.queued_head == head
+    async with world.bot.engine.store.reading() as tx:
+        (*_, last) = await tx.consents.of(entry)
+    assert (last.source, last.by, last.head) == ("waiting_push", "hubot", head)
     pull.ready_for_review(by="mona")
     await world.until(lambda: pull.merged, within=SOON)
     assert "more.py" in world.repository.files("main")

@@ -8,11 +8,13 @@ import pytest
 from queue_engine.admission.bound_heads import follow_shared_update
 from queue_engine.admission.case import load_case
 from queue_engine.core.database.database import Database
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, UnmetRequirement
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects.record import set_aside
 from queue_engine.store import Store
 from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, comparison
+from tests.unit.queue_engine.examples import CHECKING, NOW, POLICY, REPOSITORY, comparison
 
 
 @pytest.fixture
@@ -39,9 +41,11 @@ async def followed(scene: Setup, **changes: Any) -> tuple[Entry | None, datetime
 
 
 async def test_update_that_brings_nothing_new_is_bound_and_the_queue_is_due(scene: Setup) -> None:
-    """P4: the parents prove it; the queue tests the new head at once."""
+    """P4: the parents prove it, and the ledger has it; the queue tests the new head at once."""
     entry, due = await followed(scene)
     assert entry is not None
+    async with scene.store.reading() as tx:
+        await tx.consents.verify(entry)
     assert (entry.head, entry.queued_head, due) == ("head-2", "head-2", NOW)
 
 
@@ -50,3 +54,12 @@ async def test_update_changes_no_entry_whose_merge_was_requested(scene: Setup) -
     entry, _ = await followed(scene, merge_requested_at=NOW)
     assert entry is not None
     assert entry.head == "head-1"
+
+
+async def test_update_that_is_proved_as_its_entry_waits_for_an_approval_again_has_its_consent(scene: Setup) -> None:
+    """P4: automation dismissed the approval right after IMQ's update; with a new one the entry lands."""
+    queue = await scene.front(status=CHECKING, base_tip="base-1", head="head-2", head_proved=False)
+    async with scene.engine.change() as change:
+        (entry,) = await change.tx.entries.of_queue(queue.id)
+        saved = await set_aside(change, entry, UnmetRequirement(Reason.APPROVAL_MISSING, "why"), POLICY)
+        await change.tx.consents.verify(saved)
