@@ -26,15 +26,8 @@ from bot.gateway.http.client import (
 )
 from bot.gateway.http.connection import Connection
 from bot.gateway.merges import branch_pushes
-from bot.gateway.schemas import (
-    CommitAnswer,
-    CommitPart,
-    FilePart,
-    ListedCommitAnswer,
-    NumberAnswer,
-    PullRequestAnswer,
-    RefAnswer,
-)
+from bot.gateway.repository_api import CommitPart, FilePart
+from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
+from pydantic import Field
+
 from bot.gateway import conversions
 from bot.gateway.comments_and_checks import CommentApi
 from bot.gateway.http import client
@@ -14,7 +16,8 @@ from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_li
 from bot.gateway.http.installation_tokens import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.rule_schemas import BranchAnswer
-from bot.gateway.schemas import ConfigPart, ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import Branch, Review
 from queue_engine.domain.model import Repository
@@ -34,6 +37,43 @@ _NO_COMMIT = "no commit found"
 
 _UNCHECKED = frozenset({"gpgverify_error", "gpgverify_unavailable"})
 """GitHub's reasons ("Commit verification") for a signature that it could not check yet."""
+
+
+class FilePart(ReadModel):
+    """`Blob`; other objects, such as directories, have none of its fields."""
+
+    text: str | None = None
+    is_binary: bool | None = Field(default=None, alias="isBinary")
+    is_truncated: bool | None = Field(default=None, alias="isTruncated")
+
+    @property
+    def complete_text(self) -> str:
+        """The text; empty where GitHub shows no complete one."""
+        return "" if self.is_truncated or self.is_binary else self.text or ""
+
+
+class CommitPart(ReadModel):
+    """A git object."""
+
+    oid: str
+
+
+class ConfigPart(ReadModel):
+    """`Repository` with its configuration; `file` is null if there is none."""
+
+    number: int = Field(alias="databaseId")
+    commit: CommitPart | None
+    file: FilePart | None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there is no file, or its text is shown: that of a link is its target, in one line without an end."""
+        return self.commit is not None and (self.file is None or "\n" in self.text)
+
+    @property
+    def text(self) -> str:
+        """The file's text; empty where GitHub shows no complete one."""
+        return "" if self.file is None else self.file.complete_text
 
 
 class RepositoryApi(CommentApi):

@@ -381,10 +381,21 @@ def _installation(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
     return webhooks.RepositoryChange(**event.common(delivery.id))
 
 
+def _halves(full_name: str) -> tuple[str, str]:
+    owner, _, name = full_name.partition("/")
+    return owner, name
+
+
 def _selection(event: InstallationEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
-    named = [*event.repositories_added, *event.repositories_removed]
-    places = [(each.id, *each.full_name.partition("/")[::2]) for each in named if len(named) <= _MOST_NAMED]
-    selected = tuple(Repository(*place, event.installation.id) for place in places)
+    """Name the repositories; none if they are too many, or one is not named whole: then IMQ lists them all."""
+    named: list[tuple[int | None, str]] = [(each.id, each.full_name) for each in event.repositories_added]
+    named += [(each.id, each.full_name) for each in event.repositories_removed]
+    selected = tuple(
+        Repository(number, *_halves(name), event.installation.id)
+        for number, name in named
+        if number is not None and name
+    )
+    selected = selected if len(selected) == len(named) <= _MOST_NAMED else ()
     return webhooks.RepositoryChange(**event.common(delivery.id), selected=selected)
 
 

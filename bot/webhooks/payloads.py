@@ -69,9 +69,16 @@ class Payload(ReadModel):
         }
 
 
+class RemovedRepository(ReadModel):
+    """A repository that left the installation. GitHub's schema promises neither field."""
+
+    id: Identity | None = None
+    full_name: Word = ""
+
+
 class InstallationEvent(Payload):
     repositories_added: list[Repository] = Field(default_factory=list)
-    repositories_removed: list[Repository] = Field(default_factory=list)
+    repositories_removed: list[RemovedRepository] = Field(default_factory=list)
 
 
 class OfRepository(Payload):

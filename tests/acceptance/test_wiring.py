@@ -39,7 +39,7 @@ def test_gateway_is_made_in_one_place_and_for_commands() -> None:
         for path in root.rglob("*.py")
         if re.search(r"^from bot\.gateway(\.gateway)? import .*\bGateway\b", path.read_text(), re.M)
     }
-    doctor = {f"doctor/{name}.py" for name in ("doctor", "repository_reads")}
+    doctor = {f"doctor/{name}.py" for name in ("examination", "doctor_facts")}
     assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/setup.py"} | doctor
 
 

@@ -58,6 +58,7 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
     head = place.pull.head_sha
     given = {
         "repository": place.repository,
+        "repositories": (place.repository,),
         "number": place.pull.number,
         "login": "mona",
         "person_id": 7,

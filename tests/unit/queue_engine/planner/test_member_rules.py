@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from queue_engine.config.model import Policy, PushRules
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.facts import HeadPush, MergeMethod, Permission, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
@@ -96,6 +97,7 @@ def test_member_whose_own_bot_pushed_is_bound_to_the_new_head_and_tested_again()
         WHOLE,
         pull=pull(head_sha="new", author="dependabot[bot]"),
         head_pushes=(HeadPush(member.head, "new", NOW, "dependabot[bot]"),),
+        ledger=(HeadConsent(member.head, "main", "octocat", NOW, ConsentKind.LABEL),),
     )
     policy = Policy(on_push=PushRules(requeue_for=frozenset({"dependabot[bot]"})))
     verdict = judge_member(member, facts, policy, NOW, mergeable=True)
