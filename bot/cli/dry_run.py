@@ -13,9 +13,8 @@ from bot.gateway.people import ReadTeam, with_teams
 from bot.settings.environment import Settings
 from notifications import texts
 from notifications.render.escape import instant
-from notifications.render.status import Names, blocker_sentence, plain, status_lines
+from notifications.render.status import Names, blocked_sentence, plain, status_lines
 from notifications.texts.reason_texts import NOT_READY
-from notifications.texts.why import QUEUE_BLOCKED
 from queue_engine.admission.required_facts import read_requirements
 from queue_engine.config.file import Config, policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
@@ -430,5 +429,5 @@ async def _status_of(
     if found.entry is None:
         if policy.depth and queue.depth + queue.held >= policy.depth:
             lines.append(f"The queue is full with {queue.depth} pull requests.")
-        lines += [plain(QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names))) for each in queue.blockers]
+        lines += [plain(blocked_sentence(each, names)) for each in queue.blockers]
     return (*lines, f"Pull requests in the queue for {base_branch}: {queue.depth}.")

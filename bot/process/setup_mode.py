@@ -15,7 +15,8 @@ from bot.http.server import LimitedSite
 from bot.process import lifecycle, sqlite_file
 from bot.process.sqlite_file import StartRefused, exclusive
 from bot.registration.manifest import Credentials
-from bot.registration.manifest_flow import InstalledPage, Offer, RegistrationSite, addresses_of
+from bot.registration.manifest_flow import Offer, RegistrationSite, addresses_of
+from bot.registration.step_pages import InstalledPage
 from bot.registration.stored import StoredCredentials, StoredSecrets, WrongSecretKey
 from bot.settings.environment import WAYS_OUT, HostSettings, Settings, load_settings
 from bot.settings.private_key import derive_secret

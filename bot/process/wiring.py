@@ -31,7 +31,7 @@ from bot.metrics import Metrics
 from bot.metrics.gauges import ProcessReporter, RequestCounts
 from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
-from bot.registration.manifest_flow import InstalledPage
+from bot.registration.step_pages import InstalledPage
 from bot.settings.environment import HostSettings, Settings
 from bot.settings.safe_values import website
 from bot.sinks.sink_client import SinkClient

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -21,49 +20,14 @@ from bot.gateway.http.client import Call, Client, Credential
 from bot.http.form import Refused, read_form
 from bot.logs.configure import LogThrottle
 from bot.registration.manifest import Addresses, Credentials, choices, chosen_permissions, fill_in, read_manifest
+from bot.registration.step_pages import failure_page, hand_over_page, step_page
 from bot.registration.stored import MemorySecrets, OneTimeSecrets, digest
 from bot.settings.safe_values import HERE, website
 from bot.web.application import new_application, serve
 from bot.web.login.session_cookies import Cookies, SignedCookie, Signer, write_cookies
-from bot.web.pages.render import page
 from bot.web.pages.static_files import static_route
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, NotFound, Unavailable
-
-
-def step_page(step: str, *, status: int = 200, **context: Any) -> web.Response:
-    """Return the page of one step. Its forms send to IMQ alone."""
-    return page("registration.html", status=status, step=step, **context)
-
-
-def hand_over_page(target: str, origin: str, manifest: dict[str, Any]) -> web.Response:
-    """Return the page whose form sends the manifest to GitHub at `origin`, which takes it only from a person."""
-    shown = step_page("hand_over", target=target, origin=origin, manifest=manifest)
-    policy = shown.headers["Content-Security-Policy"]
-    shown.headers["Content-Security-Policy"] = policy.replace("form-action 'self'", f"form-action 'self' {origin}")
-    shown.headers["Referrer-Policy"] = "strict-origin"
-    return shown
-
-
-def failure_page(sentence: str, *, status: int, again: str = "/setup") -> web.Response:
-    """Return what went wrong, with a link to try again."""
-    return step_page("failure", status=status, sentence=sentence, again=again)
-
-
-class InstalledPage:
-    """`GET /setup/installed`: where GitHub sends a person who installed the App. It reports whether webhooks arrive.
-
-    It names neither the App nor repositories, since everybody may open it.
-    """
-
-    def __init__(self, delivered: Callable[[], Awaitable[bool]]) -> None:
-        """`delivered` returns whether any webhook has arrived."""
-        self._delivered = delivered
-
-    async def handle(self, _request: web.Request) -> web.Response:
-        """Answer 200; until a webhook has arrived, the page reloads itself."""
-        return step_page("ready" if await self._delivered() else "waiting")
-
 
 _LIFE = timedelta(hours=1)
 """As long as GitHub's code lives."""

@@ -69,7 +69,7 @@ class Payload(ReadModel):
         }
 
 
-class RemovedRepository(ReadModel):
+class RepositoryName(ReadModel):
     """A repository that left the installation. GitHub's schema promises neither field."""
 
     id: Identity | None = None
@@ -78,7 +78,7 @@ class RemovedRepository(ReadModel):
 
 class InstallationEvent(Payload):
     repositories_added: list[Repository] = Field(default_factory=list)
-    repositories_removed: list[RemovedRepository] = Field(default_factory=list)
+    repositories_removed: list[RepositoryName] = Field(default_factory=list)
 
 
 class OfRepository(Payload):

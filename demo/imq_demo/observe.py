@@ -82,7 +82,7 @@ def observe_queue(database: Path, *, after: int = 0) -> ObservedQueue:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)) as connection:
         entries = connection.execute(
             "SELECT number, status, pending_checks FROM entries LEFT JOIN runs ON runs.id = run_id WHERE unmet IS NULL"
-            " ORDER BY queue_id, priority DESC, seq"
+            " ORDER BY entries.queue_id, priority DESC, seq"
         ).fetchall()
         rows = connection.execute(
             "SELECT id, number, event, reason FROM timeline WHERE id > ? ORDER BY id", (after,)

@@ -20,9 +20,17 @@ from notifications.render.escape import (
     link,
     mention,
     names,
-    pull_requests,
 )
-from notifications.render.status import Names, caused_sentence, failing_list, with_facts
+from notifications.render.status import (
+    Names,
+    ahead_sentence,
+    caused_sentence,
+    fact_sentences,
+    failing_list,
+    outage_sentence,
+    reason_text,
+    with_facts,
+)
 from notifications.texts import reason_texts, waiting
 from notifications.texts.reason_texts import ReasonText
 from queue_engine.config.merge_commit import filled
@@ -30,6 +38,7 @@ from queue_engine.domain.departure import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
+from queue_engine.queries.pull_request_status import status_reason
 
 CHECKS_SHOWN = 50
 CHECKS_BUDGET = 30_000
@@ -69,7 +78,6 @@ def is_mismatch(notice: Notice) -> bool:
 def paragraphs(notice: Notice, *, mentions: bool, events: timeline_text.Events = ()) -> list[str]:
     """Render the paragraphs after the opening. `mentions` allows mentions, if the reason asks people to act."""
     found = [
-        *_retrying(notice),
         *_waiting(notice),
         *_likely(notice),
         *_reason(notice),
@@ -121,39 +129,27 @@ def _just_joined(notice: Notice) -> bool:
 
 
 def _waiting(notice: Notice) -> Iterable[str]:
+    """Say what it waits for: who is ahead, how many checks have reported, or the sentence of its status.
+
+    `member_paragraph` says it for members of trains, and `_checks` with a list.
+    """
+    if notice.retrying_since is not None:
+        yield outage_sentence(notice.retrying_since, notice.next_try)
     match notice.kind:
-        case NoticeKind.QUEUED if notice.position is not None:
-            yield _queued(notice, notice.position)
-        case NoticeKind.UPDATING if notice.train is None:
-            yield fill(waiting.WAITS_FOR_UPDATE, notice)
+        case NoticeKind.QUEUED if notice.ahead:
+            when = waiting.WHEN_QUEUED if _just_joined(notice) else waiting.AS_OF.format(time=instant(notice.at))
+            yield ahead_sentence(notice.ahead, notice.position or 0, when)
         case NoticeKind.CHECKING if notice.progress is not None:
             done, total = notice.progress
             yield waiting.CHECKS_HAVE_REPORTED.format(done=done, total=total)
-        case NoticeKind.CHECKING if not notice.checks:
-            yield waiting.WAITS_FOR_FIRST_CHECK
-        case NoticeKind.READY:
-            yield waiting.WAITS_FOR_MERGE
         case NoticeKind.NOT_READY:
             yield reason_texts.JOINS_BY_ITSELF
-
-
-def _queued(notice: Notice, position: int) -> str:
-    """Render the pull requests ahead of it."""
-    if not notice.ahead:
-        return waiting.WAITS_BEHIND_OTHERS if position > 0 else waiting.WAITS_AT_FRONT
-    template = waiting.AHEAD if _just_joined(notice) else waiting.AHEAD_AS_OF
-    return template.format(time=instant(notice.at), numbers=_ahead(notice))
-
-
-def _retrying(notice: Notice) -> Iterable[str]:
-    if notice.retrying_since is not None and notice.next_try is not None:
-        yield waiting.RETRYING.format(since=instant(notice.retrying_since), next_try=instant(notice.next_try))
-
-
-def _ahead(notice: Notice) -> str:
-    numbers = pull_requests(notice.ahead)
-    more = (notice.position or 0) - len(notice.ahead)
-    return waiting.AHEAD_AND_MORE.format(numbers=numbers, count=more) if more > 0 else numbers
+        case NoticeKind.QUEUED if notice.position is None:
+            pass
+        case NoticeKind.CHECKING if notice.checks:
+            pass
+        case _ if notice.kind in _IN_PROGRESS and notice.train is None:
+            yield fill(reason_text(status_reason(notice.kind, notice.position or 0)).sentence, notice)
 
 
 def _likely(notice: Notice) -> Iterable[str]:
@@ -176,10 +172,7 @@ def _reason(notice: Notice) -> Iterable[str]:
         yield waiting.SET_BY.format(person=code(notice.queued_by))
         if notice.queued_by.endswith("[bot]"):
             yield waiting.BOT_MAY_QUEUE.format(person=code(notice.queued_by))
-    if notice.detail:
-        yield waiting.DETAIL.format(detail=code(notice.detail, MESSAGE_LIMIT))
-    if notice.until is not None:
-        yield waiting.UNTIL.format(time=instant(notice.until))
+    yield from fact_sentences(notice.until, notice.detail)
     if notice.kind is NoticeKind.PAUSED:
         yield waiting.KEEPS_POSITION
     if notice.kind is NoticeKind.BLOCKED:
@@ -203,10 +196,10 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
 
 def _text_of(notice: Notice, reason: Reason) -> ReasonText:
     """Return the text of a reason; while the pull request waits for what it lacks, no one has to queue it again."""
-    awaited = reason_texts.NOT_READY.get(reason) if notice.kind is NoticeKind.NOT_READY else None
-    if awaited is None and reason is notice.reason is Reason.CHECKS_FAILED and GREEN_BEFORE in (notice.detail or ""):
+    waits = notice.kind is NoticeKind.NOT_READY
+    if not waits and reason is notice.reason is Reason.CHECKS_FAILED and GREEN_BEFORE in (notice.detail or ""):
         return texts.CHECK_GREEN_BEFORE
-    return awaited or texts.REASONS[reason]
+    return reason_text(reason, not_ready=waits)
 
 
 def _checks(notice: Notice) -> Iterable[str]:

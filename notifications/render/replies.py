@@ -6,13 +6,13 @@ from typing import Any
 
 from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
-from notifications.render.status import Names, blocker_sentence, failing_sentence, status_lines, with_facts
+from notifications.render.status import Names, blocked_sentence, reason_text, status_lines, unmet_sentence, with_facts
 from notifications.texts import REASONS
-from notifications.texts.reason_texts import NOT_READY
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.notice import QUESTIONS, CommandReply, Notice, Reply, ReplyKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.pull_request_status import ReplyFacts
@@ -61,7 +61,6 @@ OTHERS_HELD = "{held} more wait for room."
 OTHERS_NOT_READY = "{not_ready} more wait outside the queue until they are ready."
 EMPTY = "The queue is empty."
 QUEUE_LINE = "{place}. {number}: {status} since {since}"
-QUEUE_BLOCKED = "The queue is blocked: {sentence}"
 COMMAND = "{usage}: {help} Allowed: {right}."
 
 
@@ -156,19 +155,17 @@ def _instant(written: str) -> str:
 
 
 def _refused(facts: Mapping[str, Any], notice: Notice) -> str:
-    text = REASONS[Reason(facts["reason"])]
-    names = {"base": code(notice.base_branch), "label": code(facts["label"] or notice.trigger_label)}
-    sentence = with_facts(text.sentence.format(**names), None, facts.get("detail"))
-    return REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=text.next_step.format(**names))
+    text, its = REASONS[Reason(facts["reason"])], Names(notice.base_branch, facts["label"] or notice.trigger_label)
+    sentence = with_facts(its.fill(text.sentence), None, facts.get("detail"))
+    return REPLIES[ReplyKind.REFUSED].format(sentence=sentence, next_step=its.fill(text.next_step))
 
 
 def _not_ready(reply: Reply, notice: Notice) -> str:
-    facts = reply.facts
-    text = NOT_READY[Reason(facts["reason"])]
-    base = code(str(facts.get("base_branch") or notice.base_branch))
-    sentence = text.sentence.format(base=base) + failing_sentence(map(FailingCheck.of_data, facts.get("failing") or ()))
-    sentence = with_facts(sentence, None, facts.get("detail"))
-    shown = {"sentence": sentence, "next_step": text.next_step.format(base=base), "base_branch": base}
+    facts, reason = reply.facts, Reason(reply.facts["reason"])
+    its = Names(str(facts.get("base_branch") or notice.base_branch), notice.trigger_label)
+    unmet = UnmetRequirement(reason, facts.get("detail"), FailingCheck.all_of(facts))
+    step = its.fill(reason_text(reason, not_ready=True).next_step)
+    shown = {"sentence": unmet_sentence(unmet, its), "next_step": step, "base_branch": code(its.base)}
     found = REPLIES[ReplyKind.NOT_READY].format(**shown)
     if "priority" in facts:
         found += f" {JOINS_WITH.format(priority=int(facts['priority']))}"
@@ -218,7 +215,7 @@ def _queue(found: QueueStatus | None) -> Iterator[str]:
 def _blockers(blockers: Iterable[Blocker], notice: Notice) -> list[str]:
     """Render the queue's blockers, a line for each."""
     names = names_of(notice)
-    return [QUEUE_BLOCKED.format(sentence=blocker_sentence(each, names)) for each in blockers]
+    return [blocked_sentence(each, names) for each in blockers]
 
 
 def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:

@@ -4,16 +4,15 @@ Names and words of others are code spans of Markdown; `plain` is for readers wit
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from notifications import texts
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
 from notifications.render.train_text import train_text
-from notifications.texts import reason_texts, waiting, why
+from notifications.texts import reason_texts, waiting
 from notifications.texts.reason_texts import NOT_READY, ReasonText
-from notifications.texts.waiting import WAITS
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.departure import Cause
@@ -95,79 +94,101 @@ def status_lines(found: PullRequestStatus, known: Names) -> tuple[Line, ...]:
     left = None if found.previous is None else found.previous.base_branch
     its = replace(known, base=found.base_branch or left or known.base)
     text = reason_text(found.reason, not_ready=bool(found.unmet))
-    step = why.WHOSE_MOVE.format(actor=why.ACTORS[found.whose_move], step=its.fill(text.next_step))
-    return (*_lines(found, its), Line(why.NEXT, step))
+    step = waiting.WHOSE_MOVE.format(actor=waiting.ACTORS[found.whose_move], step=its.fill(text.next_step))
+    return (*_lines(found, its), Line(waiting.NEXT, step))
 
 
 def _lines(found: PullRequestStatus, its: Names) -> Iterator[Line]:
     if found.entry is not None:
         yield from _entry(found.entry, its)
     elif found.unmet:
-        yield Line(why.STATE, its.fill(why.OUTSIDE, unmet=" ".join(_unmet(each, its) for each in found.unmet)))
+        yield Line(
+            waiting.STATE, its.fill(waiting.OUTSIDE, unmet=" ".join(unmet_sentence(each, its) for each in found.unmet))
+        )
     elif found.is_queued:
-        yield Line(why.STATE, its.fill(why.HELD, depth=found.depth, ahead=found.held_behind))
+        yield Line(waiting.STATE, its.fill(waiting.HELD, depth=found.depth, ahead=found.held_behind))
         yield from _share(found.fair_share)
     elif found.previous is None or found.previous.reason is not None:
-        yield Line(why.STATE, why.NOT_QUEUED)
+        yield Line(waiting.STATE, waiting.NOT_QUEUED)
     if found.previous is not None:
-        yield Line(why.LAST, _previous(found.previous, its))
+        yield Line(waiting.LAST, _previous(found.previous, its))
 
 
 def _entry(view: EntryView, its: Names) -> Iterator[Line]:
     entry, ahead = view.entry, view.position.ahead
-    states = why.STATES if view.train is None else {**why.STATES, **why.TRAIN_STATES}
+    states = waiting.STATES if view.train is None else {**waiting.STATES, **waiting.TRAIN_STATES}
     times = {name: instant(getattr(entry, name)) for name in ("enqueued_at", "status_since")}
     place = {"position": entry.position + 1, "depth": view.position.depth}
-    yield Line(why.STATE, its.fill(states[entry.status], queued_by=code(entry.queued_by), **times, **place))
+    yield Line(waiting.STATE, its.fill(states[entry.status], queued_by=code(entry.queued_by), **times, **place))
     if ahead:
-        more = entry.position - len(ahead)
-        template = why.AHEAD_AND_MORE if more > 0 else why.AHEAD
-        yield Line(why.AHEAD_OF_IT, template.format(numbers=pull_requests(ahead), count=more))
+        yield Line(waiting.AHEAD_OF_IT, ahead_sentence(ahead, entry.position))
     yield from _share(view.fair_share)
     if view.pending_checks:
-        yield Line(why.CHECKS, why.PENDING_CHECKS.format(checks=names(view.pending_checks)))
+        yield Line(waiting.CHECKS, waiting.PENDING_CHECKS.format(checks=names(view.pending_checks)))
     if entry.hotfix or entry.priority:
-        yield Line(why.ORDER, why.HOTFIX if entry.hotfix else why.PRIORITY.format(priority=entry.priority))
+        yield Line(waiting.ORDER, waiting.HOTFIX if entry.hotfix else waiting.PRIORITY.format(priority=entry.priority))
     if view.outage is not None:
-        yield Line(why.GITHUB, why.OUTAGE.format(time=instant(view.outage.since)))
+        yield Line(waiting.GITHUB, outage_sentence(view.outage.since, view.outage.next_try))
     if view.train is not None:
-        yield Line(why.TRAIN, " ".join(train_text(view.train, entry.number, entry.base_branch)))
+        yield Line(waiting.TRAIN, " ".join(train_text(view.train, entry.number, entry.base_branch)))
     if view.deferral is not None:
-        sentence = its.fill(texts.REASONS[view.deferral.reason].sentence)
-        yield Line(why.SET_ASIDE, why.CONTINUES.format(sentence=sentence))
+        sentence = with_facts(its.fill(texts.REASONS[view.deferral.reason].sentence), view.deferral.until, None)
+        yield Line(waiting.SET_ASIDE, f"{sentence} {waiting.QUEUE_CONTINUES}")
     for blocker in view.blockers:
-        yield Line(why.BLOCKED, why.QUEUE_BLOCKED.format(sentence=blocker_sentence(blocker, its)))
+        yield Line(waiting.BLOCKED, blocked_sentence(blocker, its))
 
 
 def _share(share: FairShare | None) -> Iterable[Line]:
     if share is not None:
-        sentence = why.SHARE.format(author=code(share.author), count=share.pulls) if share.pulls else why.SHARED
-        yield Line(why.ORDER, sentence)
+        sentence = waiting.SHARE.format(author=code(share.author), count=share.pulls) if share.pulls else waiting.SHARED
+        yield Line(waiting.ORDER, sentence)
 
 
-def blocker_sentence(blocker: Blocker, its: Names) -> str:
-    """Say what blocks a queue, until when, and its details."""
-    return with_facts(its.fill(texts.REASONS[blocker.reason].sentence), blocker.until, blocker.detail)
+def ahead_sentence(ahead: Sequence[int], position: int, when: str = "") -> str:
+    """Name the pull requests ahead, the first of them by number; `when` says as of when, in a text that stays."""
+    numbers, more = pull_requests(ahead), position - len(ahead)
+    if more > 0:
+        numbers += f" {waiting.AND_MORE.format(count=more)}"
+    return waiting.AHEAD.format(when=when, numbers=numbers)
+
+
+def outage_sentence(since: datetime, next_try: datetime | None) -> str:
+    """Say since when GitHub fails, and when IMQ tries again, if that is known."""
+    known = "" if next_try is None else waiting.NEXT_TRY.format(time=instant(next_try))
+    return waiting.OUTAGE.format(since=instant(since), next_try=known)
+
+
+def blocked_sentence(blocker: Blocker, its: Names) -> str:
+    """Say that a queue is blocked, by what and until when, and its details."""
+    sentence = with_facts(its.fill(texts.REASONS[blocker.reason].sentence), blocker.until, blocker.detail)
+    return waiting.QUEUE_BLOCKED.format(sentence=sentence)
 
 
 def with_facts(sentence: str, until: datetime | None, detail: str | None) -> str:
     """Return a sentence with its end and its details, where there are any."""
-    until_when = [] if until is None else [why.UNTIL.format(time=instant(until))]
-    more = [why.DETAIL.format(detail=code(detail, MESSAGE_LIMIT))] if detail else []
-    return " ".join((sentence, *until_when, *more))
+    return " ".join((sentence, *fact_sentences(until, detail)))
 
 
-def _unmet(unmet: UnmetRequirement, its: Names) -> str:
-    sentence = its.fill(NOT_READY[unmet.reason].sentence)
+def fact_sentences(until: datetime | None, detail: str | None) -> Iterator[str]:
+    """Say when something ends, and its details, where there are any."""
+    if until is not None:
+        yield waiting.UNTIL.format(time=instant(until))
+    if detail:
+        yield waiting.DETAIL.format(detail=code(detail, MESSAGE_LIMIT))
+
+
+def unmet_sentence(unmet: UnmetRequirement, its: Names) -> str:
+    """Say what a pull request lacks, with the checks that fail and the details."""
+    sentence = its.fill(reason_text(unmet.reason, not_ready=True).sentence)
     return with_facts(sentence + failing_sentence(unmet.failing), None, unmet.detail)
 
 
 def _previous(previous: QueueHistory, its: Names) -> str:
     time, reason = instant(previous.at), previous.reason
     if reason is None:
-        return why.LANDED.format(time=time)
+        return waiting.LANDED.format(time=time)
     sentence = caused_sentence(reason, previous.cause, its.base) or its.fill(texts.REASONS[reason].sentence)
-    return why.LAST_TIME.format(time=time, sentence=with_facts(sentence, None, previous.detail))
+    return waiting.LAST_TIME.format(time=time, sentence=with_facts(sentence, None, previous.detail))
 
 
 def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | None:
@@ -183,8 +204,8 @@ def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | Non
 def reason_text(reason: Reason | WaitReason, *, not_ready: bool = False) -> ReasonText:
     """Return the text of a reason; `not_ready`: the pull request waits outside the queue until it has what it lacks."""
     if not isinstance(reason, Reason):
-        return WAITS[reason]
-    return (NOT_READY if not_ready else texts.REASONS)[reason]
+        return waiting.WAITS[reason]
+    return (NOT_READY.get(reason) if not_ready else None) or texts.REASONS[reason]
 
 
 def plain(sentence: str) -> str:

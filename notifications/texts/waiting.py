@@ -1,37 +1,71 @@
-"""Sentences about position, waiting and durations."""
+"""Sentences about why a pull request waits, about its checks and its landing, and the headings of lists of them."""
 
 from collections.abc import Mapping
 
 from notifications.texts.reason_texts import ReasonText
-from queue_engine.domain.reasons import WaitReason
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.reasons import PullRequestActor, WaitReason
+
+STATE, AHEAD_OF_IT, ORDER, CHECKS, GITHUB = "State", "Ahead of it", "Order", "Checks", "GitHub"
+TRAIN, SET_ASIDE, BLOCKED, LAST, NEXT = "Train", "Set aside", "Blocked", "Last result", "Next"
+
+STATES: Mapping[EntryStatus, str] = {
+    EntryStatus.PENDING: "Queued for {base} by {queued_by} at {enqueued_at}, now at position {position} of {depth}.",
+    EntryStatus.UPDATING: "First in the queue for {base}, updating the branch since {status_since}.",
+    EntryStatus.CHECKING: "First in the queue for {base}, waiting for checks since {status_since}.",
+    EntryStatus.READY: "First in the queue for {base}: checks passed, merging since {status_since}.",
+}
+TRAIN_STATES: Mapping[EntryStatus, str] = {
+    EntryStatus.UPDATING: "IMQ merges it onto a train's branch for {base} since {status_since}.",
+    EntryStatus.CHECKING: "A train for {base} tests it since {status_since}.",
+    EntryStatus.READY: "The checks of its train passed, and it lands on {base} since {status_since}.",
+}
+"""Replace these states while a train tests the pull request."""
+HELD = "The queue for {base} is full, with {depth} pull requests. This one waits for room, with {ahead} ahead."
+OUTSIDE = "Not in the queue for {base} yet: {unmet}"
+NOT_QUEUED = "Not queued."
+AHEAD = "Ahead of it{when}: {numbers}."
+PENDING_CHECKS = "Not reported yet: {checks}."
+SHARED = "Bots and agents share one place in this queue, so others come between."
+SHARE = "{author} has {count} pull requests in this queue, so others come between."
+PRIORITY = "Priority: {priority}."
+HOTFIX = "It is a hotfix, ahead of all other pull requests."
+OUTAGE = "GitHub requests fail. IMQ has retried since {since}{next_try}."
+NEXT_TRY = "; the next try is at {time}"
+QUEUE_BLOCKED = "The queue is blocked: {sentence}"
+LAST_TIME = "Last result, {time}: {sentence}"
+LANDED = "Landed, {time}."
+ACTORS: Mapping[PullRequestActor, str] = {
+    PullRequestActor.AUTHOR: "the author",
+    PullRequestActor.MAINTAINER: "a maintainer",
+    PullRequestActor.OPERATOR: "the operator of IMQ",
+    PullRequestActor.CI: "the CI",
+    PullRequestActor.GITHUB: "GitHub",
+    PullRequestActor.IMQ: "IMQ",
+    PullRequestActor.NONE: "no one",
+}
+WHOSE_MOVE = "Whose move: {actor}. Next: {step}"
+UNTIL = "Until {time}."
+DETAIL = "Details: {detail}."
 
 POSITION_WHEN_QUEUED = " at position {position}"
 POSITION_AS_OF = ", position {position} as of {time}"
 OF_DEPTH = "{position} of {depth}"
+WHEN_QUEUED, AS_OF = " when queued", " as of {time}"
 
-WAITS_BEHIND_OTHERS = "It waits for the pull requests ahead of it."
-AHEAD = "Ahead of it when queued: {numbers}."
-AHEAD_AS_OF = "Ahead of it as of {time}: {numbers}."
-AHEAD_AND_MORE = "{numbers} and {count} more"
-WAITS_AT_FRONT = "It is next."
 HELD_BEHIND = {
     0: "No other pull request was waiting.",
     1: "One other pull request was waiting longer.",
 }
 HELD_BEHIND_MANY = "{count} other pull requests were waiting longer."
-WAITS_FOR_UPDATE = "IMQ asked GitHub to merge {base} into the branch, and waits for the new commit."
 WAITS_FOR_CHECKS = "Pending checks:"
 CHECKS_HAVE_REPORTED = "{done} of {total} checks have reported."
-WAITS_FOR_FIRST_CHECK = "No check has reported yet."
-WAITS_FOR_MERGE = "IMQ waits for GitHub to merge it."
 LIKELY_BETWEEN = "Likely to land in {low} to {high}, based on earlier landings (as of {time})."
 LIKELY_WITHIN = "Likely to land within {high}, based on earlier landings (as of {time})."
 RERUN = "{checks} failed, and IMQ reran it: this may be a flaky check. The pull request keeps its position."
 RERUN_MANY = "{checks} failed, and IMQ reran them: these may be flaky checks. The pull request keeps its position."
-RETRYING = "GitHub requests fail. IMQ has retried since {since}; the next try is at {next_try}."
 KEEPS_POSITION = "The pull request keeps its position."
 QUEUE_CONTINUES = "The pull request stays queued. The queue continues without it."
-UNTIL = "Until {time}."
 OTHER_BLOCKERS = "The queue for {base} has other blockers, too:"
 
 AFFECTED_CHECKS = "Affected checks:"
@@ -41,7 +75,6 @@ CHECK_REPORTED_BY = ", reported by {app}"
 CHECK_NOT_STARTED = "not reported yet"
 AND_MORE = "and {count} more"
 
-DETAIL = "Details: {detail}"
 NOT_FOLLOWED = "IMQ ignores parts of the organization's shared configuration:"
 BOT_MAY_QUEUE = "To let {person} queue, a maintainer names it under `who_may_queue.people` in `.github/imq.yml`."
 SET_BY = "{person} added the label."
@@ -75,7 +108,7 @@ WAITS: Mapping[WaitReason, ReasonText] = {
         "Wait for the checks.",
     ),
     WaitReason.MERGING: ReasonText(
-        "Its checks passed, and IMQ merges it into {base}.",
+        "Its checks passed, and IMQ waits for GitHub to merge it into {base}.",
         "Wait for the merge.",
     ),
     WaitReason.GITHUB_FAILING: ReasonText(

@@ -45,9 +45,14 @@ class Consents:
         return tuple(HeadConsent(row.head, row.base_branch, row.by, row.at, ConsentKind(row.source)) for row in rows)
 
     async def verify(self, entry: Entry) -> None:
-        """Raise InvariantError if the ledger has no consent to the entry's head for its base branch (P4)."""
-        if not any((each.head, each.base_branch) == (entry.head, entry.base_branch) for each in await self.of(entry)):
-            raise InvariantError(f"nobody consented to {entry.head} of pull request {entry.number}")
+        """Raise InvariantError if the ledger lacks a consent for the entry's base branch (P4).
+
+        It needs one to the head, and, if that is IMQ's update, one to the head that was queued.
+        """
+        known = {(each.head, each.base_branch) for each in await self.of(entry)}
+        for head in (entry.queued_head, entry.head):
+            if (head, entry.base_branch) not in known:
+                raise InvariantError(f"nobody consented to {head} of pull request {entry.number}")
 
     async def purge(self, before: datetime) -> None:
         """Delete the consents until then, but for those of entries."""

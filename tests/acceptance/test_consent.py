@@ -5,9 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from github_emulator import Fault
 from queue_engine.domain.reasons import Reason
+from queue_engine.store.tables import consents
 from tests.acceptance.callers import Caller
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 
@@ -265,3 +267,17 @@ async def test_ledger_names_who_consented_to_each_head_and_by_what(world: World,
     sources = [found[pull.number][0].source.value for pull in (commanded, called)]
     assert sources == ["command", "call"]
     assert all(found[pull.number][-1].head == pull.head_sha for pull in (labeled, commanded, called))
+
+
+async def test_head_that_the_ledger_lacks_does_not_land(world: World) -> None:
+    """A database that lost its consents lands nothing of them; the comment says so, and others go on (P5)."""
+    pull, other = await world.behind("pull"), world.open("other")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    async with world.bot.engine.store.transaction() as tx:
+        await tx.connection.execute(delete(consents))
+    other.label(LABEL, by="mona")
+    await world.until(lambda: other.merged, within=timedelta(hours=1))
+    assert not pull.merged
+    assert await reasons_of(world, pull) == [Reason.INTERNAL_ERROR]
+    assert world.requests("PUT " + MERGE) == 1

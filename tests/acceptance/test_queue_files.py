@@ -5,12 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.core.database.database import Database
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import import_queues
 from queue_engine.store import EntryConflict, Store
 from queue_engine.store.queue_file import QueueFile, read_queues
+from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_lost_databases import front, label_in_order
 from tests.acceptance.world import LABEL, World
 from tests.support.databases import MakeUrl
@@ -66,6 +68,22 @@ async def test_queue_in_flight_lands_in_its_order_on_another_database(world: Wor
     assert world.landed() == [number for number, *_ in before]
     assert [world.spoken(pull) for pull in (first, *pulls)] == [1, 1, 1, 1]
     assert all(LABEL not in pull.labels for pull in (first, *pulls))
+
+
+async def test_update_that_was_proved_before_the_export_lands(world: World, make_sqlite_url: MakeUrl) -> None:
+    """P4: the file has the consent to IMQ's update of the queued head, too; GitHub refuses the merge meanwhile."""
+    pull = await world.behind("pull")
+    world.server.faults.add(Fault(kind="fail", method="PUT", route=MERGE, status=405))
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: world.requests("PUT " + MERGE) > 0)
+    await world.settle()
+    (entry,) = await world.entries()
+    assert entry.head_proved
+    assert entry.head != entry.queued_head
+    await move(world, make_sqlite_url())
+    world.server.faults.clear()
+    await world.until(lambda: pull.merged, within=timedelta(hours=1))
+    assert await world.reasons(pull) == []
 
 
 async def test_push_between_export_and_import_ends_the_consent(world: World, other_url: str) -> None:

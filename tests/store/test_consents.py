@@ -38,6 +38,8 @@ async def test_bound_head_has_a_line_once_it_is_proved(store: Store) -> None:
         await tx.consents.verify(rebased)
         with pytest.raises(InvariantError):
             await tx.consents.verify(replace(rebased, base_branch="release"))
+        with pytest.raises(InvariantError, match="head-0"):
+            await tx.consents.verify(replace(rebased, queued_head="head-0"))
         found = await tx.consents.of(entry)
     assert [(each.source.value, each.head, each.by) for each in found[1:]] == [
         ("own_update", "head-2", None),

@@ -9,7 +9,7 @@ from bot.web.pages.render import duration, instant
 from notifications.render.status import Names, answer_text, status_lines
 from notifications.render.timeline_text import first_line, without_itself
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
-from notifications.texts.why import AHEAD_OF_IT, LAST, NEXT, STATE
+from notifications.texts.waiting import AHEAD_OF_IT, LAST, NEXT, STATE
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, TimelineEvent

@@ -102,6 +102,9 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     "queued, edited later": of_kind(NoticeKind.QUEUED).model_copy(update={"enqueued_at": _LATER}),
     "queued, next": of_kind(NoticeKind.QUEUED).model_copy(update={"position": 0, "ahead": (), "eta": None}),
     "queued, without the numbers ahead": of_kind(NoticeKind.QUEUED).model_copy(update={"ahead": (), "eta": None}),
+    "queued, without a position": of_kind(NoticeKind.QUEUED).model_copy(
+        update={"position": None, "ahead": (), "eta": None}
+    ),
     "checking, before the first report": of_kind(NoticeKind.CHECKING).model_copy(update={"checks": (), "eta": None}),
     "checking, with progress": of_kind(NoticeKind.CHECKING).model_copy(update={"progress": (2, 5), "eta": None}),
     "held, first": of_kind(NoticeKind.HELD).model_copy(update={"position": 0}),

@@ -10,7 +10,7 @@ import pytest
 
 from notifications import texts
 from notifications.render import replies, train_text
-from notifications.texts import headlines, history, reason_texts, waiting, why
+from notifications.texts import headlines, history, reason_texts, waiting
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
@@ -63,7 +63,7 @@ def test_texts_reason_blames_no_person(reason: Reason) -> None:
 
 def _texts() -> Iterator[str]:
     """Every string that the modules of texts hold."""
-    for module in (history, headlines, headlines, reason_texts, replies, train_text, waiting, why):
+    for module in (history, headlines, reason_texts, replies, train_text, waiting):
         for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value

@@ -19,7 +19,7 @@ from bot.registration.manifest import (
     serialize,
     unknown_optional,
 )
-from bot.registration.manifest_flow import InstalledPage, step_page
+from bot.registration.step_pages import InstalledPage, step_page
 from bot.settings.environment import load_settings
 
 SECRET = "it's a $ecret of 30 characters"  # pragma: allowlist secret

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from notifications.render import replies as texts
 from notifications.render.comment import render_comment
-from notifications.texts.why import STATES
+from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import EntryStatus
