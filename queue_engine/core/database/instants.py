@@ -6,7 +6,8 @@ be right to the latest that can. It only ever shortens a wait, so that it does n
 
 docs/operating.md ("When the clock is wrong") promises operators that a clock that is set right needs nothing else.
 
-`clamp_instants` runs at a worker's start and when the clock was set back, but not by a clock that differs from PostgreSQL's own.
+`clamp_instants` runs at a worker's start and when the clock was set back, but not by a clock that differs from
+PostgreSQL's own.
 """
 
 from collections.abc import Mapping
