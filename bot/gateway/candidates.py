@@ -13,7 +13,6 @@ from cachetools import LRUCache
 from pydantic import Field
 
 from bot.gateway import conversions
-from bot.gateway.check_reads import CheckReads
 from bot.gateway.http import client
 from bot.gateway.http.client import (
     Call,
@@ -28,6 +27,7 @@ from bot.gateway.http.connection import Connection
 from bot.gateway.merges import branch_pushes
 from bot.gateway.repository_api import CommitPart, FilePart
 from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
+from bot.gateway.snapshots import CheckReads
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush

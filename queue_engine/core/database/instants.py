@@ -1,12 +1,13 @@
 """Clamp stored instants that lie further ahead than they can: the clock had been wrong.
 
 A wait stored while the clock is an hour, or years, ahead would last as long once the clock is right. A column
-says what its instants are (`Column(…, info=ahead(Ahead.WAIT))`), and `clamp_instants` brings those that cannot be right
-to the latest that can. It only ever shortens a wait, so that it does no harm to look once too often.
+says what its instants are (`Column(…, info=instant(InstantKind.WAIT))`), and `clamp_instants` brings those that cannot
+be right to the latest that can. It only ever shortens a wait, so that it does no harm to look once too often.
 
 docs/operating.md ("When the clock is wrong") promises operators that a clock that is set right needs nothing else.
 
-It runs at a worker's start and when the clock was set back, but not by a clock that differs from PostgreSQL's own.
+`clamp_instants` runs at a worker's start and when the clock was set back, but not by a clock that differs from
+PostgreSQL's own.
 """
 
 from collections.abc import Mapping

@@ -20,9 +20,8 @@ from graphql import (
     validate,
 )
 
-from bot.gateway import Gateway
+from bot.gateway import Gateway, snapshot_schemas
 from bot.gateway.comments_and_checks import mutation
-from bot.gateway.snapshots import snapshot_schemas
 from github_schemas.graphql import github_schema
 from queue_engine.domain.facts import Permission, Snapshot
 from queue_engine.domain.model import Repository

@@ -33,7 +33,7 @@ from bot.gateway.schemas import (
     UserAnswer,
     WorkflowRunAnswer,
 )
-from bot.gateway.snapshots.snapshot_schemas import (
+from bot.gateway.snapshot_schemas import (
     PULL_REQUEST,
     THREADS,
     Answer,

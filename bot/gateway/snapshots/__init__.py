@@ -1,4 +1,0 @@
-"""Read a pull request with everything that decisions need, in one request.
-
-May not live here: decisions.
-"""
