@@ -41,7 +41,7 @@ def test_modules_and_tests_of_mutants_exist() -> None:
 
 
 def test_line_that_breaks_a_promise_and_its_test_exist() -> None:
-    """A line that was written anew would break nothing."""
+    """A break whose line changed would break nothing."""
     assert list(BREAKS) == [f"P{number}" for number in range(1, 8)]
     for promise, broken in BREAKS.items():
         lines = (ROOT / broken.module).read_text(encoding="utf-8").splitlines()

@@ -164,6 +164,15 @@ def test_repositories_added_are_named_if_they_are_few(count: int, named: int) ->
     ]
 
 
+@pytest.mark.parametrize("unnamed", [{"full_name": "acme/secret"}, {"id": 7}, {}])
+def test_removed_repository_that_is_not_named_whole_leaves_all_to_be_listed(unnamed: dict[str, Any]) -> None:
+    """P2: GitHub's schema promises neither field, and one that lacks must not hide that the others were removed."""
+    removed = [{"id": 6, "full_name": "acme/site"}, unnamed]
+    event = _normalized("installation_repositories", _payload(action="removed", repositories_removed=removed))
+    assert isinstance(event, RepositoryChange)
+    assert event.selected == ()
+
+
 @pytest.mark.parametrize(
     ("event", "payload"),
     [
