@@ -237,3 +237,55 @@ async def test_workflow_runs_name_who_began_each_and_who_ran_it_last(
     github.on("POST", f"{REPO}/actions/runs/1/cancel", Says({"message": "completed"}, 409))
     with pytest.raises(HeadConflict):
         await gateway.cancel_run(repository, 1)
+
+
+TEXT = "trigger_labels: ship\n"
+FILE = {"isBinary": False, "isTruncated": False, "text": TEXT}
+
+
+@pytest.mark.parametrize(
+    ("commit", "file", "shown"),
+    [
+        ("c1", FILE, True),
+        ("c1", None, True),
+        (None, None, False),
+        ("c1", FILE | {"text": "imq.yml"}, False),
+        ("c1", FILE | {"isTruncated": True}, False),
+        ("c1", FILE | {"isBinary": True}, False),
+        ("c1", {}, False),
+    ],
+)
+async def test_configuration_counts_as_known_only_where_the_answer_has_one_meaning(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, commit: str | None, file: Any, shown: bool
+) -> None:
+    """P1: a replica without the commit has no file either, and a link's target is no text of a configuration."""
+    part = {"databaseId": repository.id, "commit": commit and {"oid": commit}, "file": file}
+    github.on("POST", "/graphql", Says({"data": {"repository_0": part}}))
+    expected = {repository.id: TEXT if file else None} if shown else {}
+    assert await gateway.configurations([repository]) == expected
+
+
+@pytest.mark.parametrize(
+    "data", [{"repository_0": None}, {"repository_0": {"databaseId": 99, "commit": {"oid": "c1"}, "file": None}}]
+)
+async def test_repository_that_is_hidden_or_another_one_has_no_known_configuration(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, data: dict[str, Any]
+) -> None:
+    """A name may belong to another repository by now."""
+    github.on("POST", "/graphql", Says({"data": data}))
+    assert await gateway.configurations([repository]) == {}
+
+
+@pytest.mark.parametrize("path", [["repository_0", "file"], None])
+async def test_file_that_is_null_by_an_error_is_not_a_missing_file(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, path: list[str] | None
+) -> None:
+    """P4: by the defaults IMQ would queue what the team's configuration refuses."""
+    part = {"databaseId": repository.id, "commit": {"oid": "c1"}, "file": None}
+    error = {"message": "Something went wrong"} | ({"path": path} if path else {})
+    github.on("POST", "/graphql", Says({"data": {"repository_0": part}, "errors": [error]}))
+    if path is None:
+        with pytest.raises(Unavailable):
+            await gateway.configurations([repository])
+    else:
+        assert await gateway.configurations([repository]) == {}
