@@ -69,7 +69,7 @@ class Merge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Change:
     """A path that differs between two trees. Each side is mode and object, or None where the path is absent."""
 
     path: str
@@ -262,7 +262,7 @@ class History:
             onto = self._store(f"tree {tree}\nparent {onto}\nparent {each}\n")
         return tree
 
-    def merges_to(self, base: str, first: str, second: str, file: Difference) -> bool:
+    def merges_to(self, base: str, first: str, second: str, file: Change) -> bool:
         """Whether `git merge-file`, with its older algorithm, makes the content `file.after` of a file's versions."""
         entries = [self.entry(each, file.path) for each in (first, base, second)]
         if file.after is None or any(each is None for each in entries):
@@ -291,7 +291,7 @@ class History:
 
     # Trees.
 
-    def differences(self, before: str, after: str) -> list[Difference]:
+    def differences(self, before: str, after: str) -> list[Change]:
         """Return the paths that differ between two trees, or commits. Raises HistoryError for absent objects."""
         shown = self.git("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", before, after)
         return [difference for _, difference in _differences(shown)]
@@ -376,7 +376,7 @@ def _merge(tree: str, clean: bool, infos: Sequence[str]) -> Merge:
     return Merge(tree, clean, conflicts)
 
 
-def _differences(shown: str) -> Iterator[tuple[str, Difference]]:
+def _differences(shown: str) -> Iterator[tuple[str, Change]]:
     """Parse raw lines of `diff-tree -z`, each with the commit above it."""
     sha = ""
     fields = iter(shown.split("\0"))
@@ -384,7 +384,7 @@ def _differences(shown: str) -> Iterator[tuple[str, Difference]]:
         if described.startswith(":"):
             old_mode, new_mode, old, new_, _ = described[1:].split(" ")
             before, after = (old_mode, old), (new_mode, new_)
-            yield sha, Difference(next(fields), before if int(old_mode) else None, after if int(new_mode) else None)
+            yield sha, Change(next(fields), before if int(old_mode) else None, after if int(new_mode) else None)
         else:
             sha = described.strip()
 

@@ -1,6 +1,6 @@
 """Judge landings: is the content of each first-parent commit what git makes of its base and its pull request?
 
-It accuses nobody by chance. A landing differs only if its content is known to be another one: what git merges without
+It accuses no landing by chance. One differs only if its content is known to be another one: what git merges without
 a conflict, or what GitHub or a queue made. Everything else that is not equal stays `unknown`, with the reason.
 """
 
@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from bot.cli.clone.history import Commit, Difference, History, HistoryError, Merge
+from bot.cli.clone.history import Change, Commit, History, HistoryError, Merge
 
 
 class Kind(StrEnum):
@@ -69,7 +69,7 @@ _MERGE_SUBJECT = re.compile(
 _SQUASH_SUBJECT = re.compile(r"\(#(?P<number>[1-9]\d{0,9})\)\s*$")
 
 _MACHINES = re.compile(r"noreply@github\.com|.*\[bot\]@users\.noreply\.github\.com|bors@.*", re.IGNORECASE)
-"""Committers that merge what they are told to, and edit nothing."""
+"""Committers that merge what they are asked to, and edit nothing."""
 
 _FIRST_BATCH, _BATCH = 16, 256
 _OLDER_BASES, _OLDER_VERSIONS, _EXAMINED_FILES = 100, 50, 50
@@ -249,12 +249,12 @@ class _Judge:
         case = _Case(self._history, commit, head, merge)
         if merge.clean and case.is_merged_otherwise():
             return Landing(commit, Kind.SQUASH, Verdict.EQUAL, number)
+        if _MACHINES.fullmatch(commit.committer) and (reverted := case.older_base()):
+            return case.on_older_base(Kind.SQUASH, number, reverted)
         if not case.commits or case.has_other_landings(number):
             return unknown("the pull request is for another branch, or the number names something else")
         if not _MACHINES.fullmatch(commit.committer):
             return unknown("landed by hand, and not as the pull request is now")
-        if reverted := case.older_base():
-            return case.on_older_base(Kind.SQUASH, number, reverted)
         if not merge.clean:
             return unknown("the pull request conflicts with its base as both are known here")
         return case.accused(Kind.SQUASH, number) if case.is_certain() else unknown(case.doubt)
@@ -295,7 +295,7 @@ class _Case:
         self._side, self._merge, self._picked = side, merge, picked
 
     @cached_property
-    def files(self) -> list[Difference]:
+    def files(self) -> list[Change]:
         """What differs between the expected tree and the landed one."""
         return self._history.differences(self._merge.tree, self._commit.tree)
 
@@ -394,7 +394,7 @@ class _Case:
             )
         return self._landing(kind, Verdict.DIFFERS, number, reason)
 
-    def _reverted_by(self, file: Difference, now: tuple[str, str] | None) -> list[str]:
+    def _reverted_by(self, file: Change, now: tuple[str, str] | None) -> list[str]:
         """Return the landings that this file's content takes back; none if it never had that content before."""
         if file.after == now:
             return []
