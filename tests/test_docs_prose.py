@@ -17,7 +17,12 @@ PAGES = sorted(
 )
 ALERTS = "deploy/prometheus/alerts.yml"
 HOSTING = ("Dockerfile", "render.yaml", "fly.toml", "deploy/compose/compose.yaml", "deploy/compose/Caddyfile")
-DEPLOYED = ("deploy/kubernetes/imq.yaml", "deploy/nginx/imq.conf", "deploy/systemd/imq.service")
+DEPLOYED = (
+    "deploy/kubernetes/imq.yaml",
+    "deploy/nginx/imq.conf",
+    "deploy/systemd/imq.service",
+    "deploy/github/imq-verify.yml",
+)
 COMMENTED = ("app.yml", ALERTS, "Procfile", "Makefile", *HOSTING, *DEPLOYED)
 """Files whose comments an operator or a contributor reads."""
 

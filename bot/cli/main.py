@@ -34,6 +34,7 @@ COMMANDS = {
     },
     "On any clone": {
         "audit": ("bot.cli.clone.audit:audit", "Check each landing of a clone by git alone."),
+        "verify": ("bot.cli.clone.verify:verify", "Compare each landing with the record that IMQ signed of it."),
     },
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),

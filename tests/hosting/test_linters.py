@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from docs.generate import ROOT
-from tests.hosting.platform_files import COMPOSE, KUBERNETES, UNIT
+from queue_engine.workflows.workflow_file import read_workflow
+from tests.hosting.platform_files import COMPOSE, KUBERNETES, UNIT, WORKFLOW
 
 MOST_EXPOSED = 1.5
 """Of ten, by systemd's own measure; a service without any hardening has 9.6."""
@@ -49,6 +50,18 @@ def test_compose_file_has_the_form_of_its_specification(tool: Tool, tmp_path: Pa
     assert run(*check, COMPOSE)[0] == 0
     (tmp_path / "compose.yaml").write_text((ROOT / COMPOSE).read_text().replace("read_only", "readonly"))
     assert run(*check, str(tmp_path / "compose.yaml"))[0] == 1
+
+
+def test_workflow_has_the_form_of_github_actions(tool: Tool, tmp_path: Path) -> None:
+    """GitHub reads it, and so does IMQ, which would name its job as a check; a misspelt key is found."""
+    check = (tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows")
+    assert run(*check, WORKFLOW) == (0, "ok -- validation done\n")
+    text = (ROOT / WORKFLOW).read_text()
+    (tmp_path / "imq.yml").write_text(text.replace("runs-on", "run-on"))
+    assert run(*check, str(tmp_path / "imq.yml"))[0] == 1
+    workflow = read_workflow(".github/workflows/imq-verify.yml", text)
+    assert (workflow.fault, list(workflow.jobs)) == (None, ["verify"])
+    assert set(workflow.events) == {"push", "workflow_call"}
 
 
 def test_manifests_have_the_form_of_kubernetes_own_schemas(tool: Tool, tmp_path: Path) -> None:

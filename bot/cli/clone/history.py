@@ -46,7 +46,7 @@ class HistoryError(Exception):
 
 
 class Commit(NamedTuple):
-    """A commit, with the fields that name its landing. `authored` is in seconds since 1970."""
+    """A commit, with the fields that name its landing. `authored` and `committed` are in seconds since 1970."""
 
     sha: str
     tree: str
@@ -54,10 +54,17 @@ class Commit(NamedTuple):
     author: str
     authored: str
     committer: str
+    committed: str
     subject: str
 
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """Read a line in `_FORMAT`."""
+        sha, tree, parents, author, authored, committer, committed, subject = line.rstrip("\n").split("\0", 7)
+        return cls(sha, tree, tuple(parents.split()), author, authored, committer, committed, subject)
 
-_FORMAT: Final = "%H%x00%T%x00%P%x00%ae%x00%at%x00%ce%x00%s"
+
+_FORMAT: Final = "%H%x00%T%x00%P%x00%ae%x00%at%x00%ce%x00%ct%x00%s"
 
 
 class Merge(NamedTuple):
@@ -156,9 +163,7 @@ class History:
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=self._environ) as process:  # noqa: S603
             assert process.stdout is not None
             for line in process.stdout:
-                sha, tree, parents, *rest = line.decode("utf-8", "surrogateescape").rstrip("\n").split("\0")
-                author, authored, committer, subject = rest[0], rest[1], rest[2], "\0".join(rest[3:])
-                yield Commit(sha, tree, tuple(parents.split()), author, authored, committer, subject)
+                yield Commit.parse(line.decode("utf-8", "surrogateescape"))
         if process.returncode:
             raise HistoryError("git could not read the history to its end: the clone is damaged or incomplete.")
 
@@ -190,13 +195,12 @@ class History:
             given=given,
         )  # fmt: skip
         for line in shown.split("\n")[:-1]:
-            sha, tree, parents, author, authored, committer, subject = line.split("\0", 6)
-            commit = Commit(sha, tree, tuple(parents.split()), author, authored, committer, subject)
-            number = numbers[sha]
+            commit = Commit.parse(line)
+            number = numbers[commit.sha]
             for parent in commit.parents:
                 numbers.setdefault(parent, number)
             if len(commit.parents) == 1:
-                found.setdefault((author, authored), []).append((number, commit))
+                found.setdefault((commit.author, commit.authored), []).append((number, commit))
         return found
 
     def _present(self, shas: Iterable[str]) -> list[str]:

@@ -74,6 +74,9 @@ _MACHINES = re.compile(r"noreply@github\.com|.*\[bot\]@users\.noreply\.github\.c
 _FIRST_BATCH, _BATCH = 16, 256
 _OLDER_BASES, _OLDER_VERSIONS, _EXAMINED_FILES = 100, 50, 50
 
+_COPIES = 4
+"""How many commits with the author and the instant of another one are compared: those of stacked pull requests."""
+
 _OTHER_MERGES = (("merge.directoryRenames=false",), ("merge.renames=false", "merge.directoryRenames=false"))
 """How other versions of git, and GitHub's former libgit2, merge the same commits: they follow fewer renames."""
 
@@ -82,6 +85,11 @@ def pull_request_of(commit: Commit) -> int | None:
     """Return the number that a landing's subject names."""
     found = _MERGE_SUBJECT.match(commit.subject) or _SQUASH_SUBJECT.search(commit.subject)
     return int(found["number"]) if found else None
+
+
+def is_of_a_machine(commit: Commit) -> bool:
+    """Whether GitHub or a bot made a commit: the author of a merge is who asked for it, a person or a bot."""
+    return _MACHINES.fullmatch(commit.author if len(commit.parents) > 1 else commit.committer) is not None
 
 
 def judge(history: History, range_: str) -> Iterator[Landing]:
@@ -260,19 +268,14 @@ class _Judge:
         return case.accused(Kind.SQUASH, number) if case.is_certain() else unknown(case.doubt)
 
     def _rebase(self, commit: Commit, copies: Sequence[tuple[int, Commit]]) -> Landing:
-        for number, original in copies[:1]:
-            merge = self._history.merge(*self._history.pick(original, self._history.commit(commit.parents[0])))
-            if merge is None:
-                break
+        number, original = copies[0]
+        merge = self._history.merge(*self._history.pick(original, self._history.commit(commit.parents[0])))
+        if merge is not None:
             case = _Case(self._history, commit, original.sha, merge, picked=original)
             if reverted := case.older_base():
                 return case.on_older_base(Kind.REBASE, number, reverted)
         reason = "changed by hand since the pull request, or its conflicts were resolved"
-        return Landing(commit, Kind.REBASE, Verdict.UNKNOWN, copies[0][0], reason)
-
-
-_COPIES = 4
-"""How many commits with the author and the instant of another one are compared: those of stacked pull requests."""
+        return Landing(commit, Kind.REBASE, Verdict.UNKNOWN, number, reason)
 
 
 def _is(merge: Merge | None, commit: Commit) -> bool:

@@ -139,6 +139,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "status",
         "why",
         "audit",
+        "verify",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 
@@ -192,7 +193,15 @@ def test_help_lists_every_command_in_its_group() -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["audit", "--help"], ["status", "--help"], ["why", "--help"], ["land", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["audit", "--help"],
+        ["verify", "--help"],
+        ["status", "--help"],
+        ["why", "--help"],
+        ["land", "--help"],
+    ],
 )
 def test_help_and_commands_of_authors_start_without_the_server(arguments: list[str]) -> None:
     """They answer at once: what they import is a small part of the program."""
