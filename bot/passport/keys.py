@@ -72,7 +72,7 @@ class PassportKeys:
 
 
 KEYS_PATH = "/.well-known/imq-keys.json"
-"""Where anybody finds the public keys, without a token."""
+"""Where everyone finds the public keys, without a token."""
 
 
 class PublishedKeys:
@@ -105,7 +105,8 @@ def line_of(found: LandingRecord) -> dict[str, Any]:
         "tree": found.tree,
         "repository_id": found.repository_id,
         "base_branch": found.base_branch,
-        "landed_at": found.at.isoformat(),
+        "number": found.number,
+        "result": found.result.value,
         "envelopes": passport_of(found),
     }
 

@@ -1,4 +1,4 @@
-"""What a passport states about a landing, its envelope, and its verification. Imports no server and no database.
+"""The statements about a landing, their envelopes, and their verification, without a server or a database.
 
 A passport is one or two in-toto statements (Statement v1), each in a DSSE envelope with an Ed25519 signature. The first
 states the landing, with the whole record. The second states the tests of the candidate, in in-toto's own form, so that
@@ -161,15 +161,25 @@ def landing_of(passport: Sequence[Any], keys: Keys) -> dict[str, Any]:
     return record
 
 
+def _beside(record: Record) -> dict[str, Any]:
+    """Return what a line says of a landing beside its passport."""
+    return {
+        "commit": record["landed"]["commit"],
+        "tree": record["landed"]["tree"],
+        "repository_id": record["repository"]["id"],
+        "base_branch": record["base"]["branch"],
+        "number": record["members"][-1]["number"],
+        "result": record["verdict"]["result"],
+    }
+
+
 def landing_in(line: Record, keys: Keys) -> dict[str, Any]:
     """Return the record that a line of `imq landings export`, or an answer of the API, proves. Raises PassportError.
 
     What the line says beside its passport has to agree with it: a passport of another landing proves nothing here.
     """
     record = landing_of(line.get("envelopes") or (), keys)
-    beside = (line.get("commit"), line.get("tree"), line.get("repository_id"), line.get("base_branch"))
-    landed = record["landed"]
-    within = (landed["commit"], landed["tree"], record["repository"]["id"], record["base"]["branch"])
-    if beside != within:
+    within = _beside(record)
+    if {name: line.get(name) for name in within} != within:
         raise PassportError(PassportErrorKind.CONTRADICTORY, "its passport is of another landing")
     return record

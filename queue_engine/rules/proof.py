@@ -1,4 +1,4 @@
-"""What lets a candidate land, as its record keeps it: the checks that count, and the rules in force. Pure."""
+"""The proof that lets a candidate land: the checks that count, and the rules in force. Pure."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
