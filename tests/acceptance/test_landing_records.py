@@ -6,7 +6,6 @@ from typing import Any
 
 import aiohttp
 import jsonschema_rs
-import pytest
 from sqlalchemy import text
 
 from bot.passport.keys import line_of
@@ -100,12 +99,14 @@ async def test_changed_row_of_a_landing_is_named(world: World) -> None:
     await world.settle()
     keys, kinds = await published_keys(world), dict[str, str]()
     for change in CHANGES:
-        with pytest.raises(PassportError) as refused:
+        try:
             async with world.bot.engine.store.transaction() as tx:
                 await tx.connection.execute(text(f"UPDATE landings SET {change}"))
                 [found] = await tx.landings.since(None, 2)
                 landing_in(line_of(found), keys)
-        kinds[change] = refused.value.kind.value
+        except PassportError as refused:
+            # The transaction is rolled back, so that the next change finds the row as IMQ wrote it.
+            kinds[change] = refused.kind.value
     assert kinds == CHANGES
 
 
