@@ -42,7 +42,7 @@ def audit(range_: str, as_json: bool, page: Path | None) -> None:
         with History() as history:
             total, heads = history.count(range_), len(history.heads)
             if not as_json:
-                say(f"{_counted(total, 'landing')} of {on_one_line(range_)}, {_counted(heads, 'pull request')} known.")
+                say(f"{counted(total, 'landing')} of {on_one_line(range_)}, {counted(heads, 'pull request')} known.")
             landings = []
             with Progress(total) as progress:
                 for landing in judge(history, range_):
@@ -114,10 +114,11 @@ def _end(landings: Sequence[Landing], heads: int) -> Iterator[str]:
         yield f"\nTo check squash and rebase landings too, get the pull requests: {_FETCH}"
     counts = Counter(each.verdict for each in landings)
     found = [f"{counts[each]:,} {WORDS[each]}" for each in Verdict if counts[each]]
-    yield f"\n{_counted(len(landings), 'landing')}: {', '.join(found)}."
+    yield f"\n{counted(len(landings), 'landing')}: {', '.join(found)}."
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

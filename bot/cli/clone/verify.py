@@ -28,6 +28,7 @@ from bot.cli.author.session import (
     server_option,
 )
 from bot.cli.author.terminal import ExitCode, say, say_json, stop
+from bot.cli.clone.audit import counted
 from bot.cli.clone.history import Commit, History, HistoryError
 from bot.cli.clone.landings import is_of_a_machine, pull_request_of
 from bot.logs.printable import on_one_line
@@ -256,7 +257,8 @@ def verify(
                 number = f"#{each.pull_request}" if each.pull_request else ""
                 say(f"{each.commit.sha[:12]}  {each.proof}  {number:6} {on_one_line(each.commit.subject)[:_SUBJECT]}")
                 say(f"              {on_one_line(each.reason)}")
-        say(f"{len(found):,} landings: {', '.join(f'{counts[each]:,} {each}' for each in Proof if counts[each])}.")
+        figures = ", ".join(f"{counts[each]:,} {each}" for each in Proof if counts[each])
+        say(f"{counted(len(found), 'landing')}: {figures}.")
     sys.exit(_CODES[max((each.proof or Proof.FORGED for each in found), key=_ORDER.index)])
 
 
