@@ -10,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from bot.cli import main
 from queue_engine.config.document import parse
+from queue_engine.config.file import followed
+from queue_engine.config.model import Policy
 from queue_engine.config.parse import read
 
 Convert = Callable[..., Result]
@@ -333,7 +335,7 @@ def test_convert_finds_the_file_and_replaces_none(convert: Convert) -> None:
     assert convert(".kodiak.toml", "version = 1\n", "--force").exit_code == 0
     assert "automerge" in Path(".github/imq.yml").read_text()
     printed = convert(".kodiak.toml", "version = 1\n", "--output", "-")
-    assert read(printed.stdout).trigger_labels == ["automerge"]
+    assert followed(Policy(), read(printed.stdout)).trigger_labels == ("automerge",)
     assert "would become" in printed.stderr
     both = convert("bors.toml", BORS)
     assert both.exit_code == 2
