@@ -127,6 +127,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "token",
         "jobs",
         "validate",
+        "convert",
         "setup",
         "shadow",
         "sinks",
