@@ -140,6 +140,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "status",
         "why",
         "audit",
+        "landings",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 
