@@ -17,6 +17,7 @@ COMMANDS = {
         "setup": ("bot.cli.setup:setup", "Register the GitHub App and keep its credentials."),
         "doctor": ("bot.cli.doctor:doctor", "Find faults of the set-up, with what to do."),
         "validate": ("bot.cli.validate:validate", "Check a repository's configuration file."),
+        "convert": ("bot.cli.convert.command:convert", "Convert the configuration of another queue."),
     },
     "Operate": {
         "run": ("bot.cli.processes:run", "Run everything in one process."),

@@ -127,6 +127,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "token",
         "jobs",
         "validate",
+        "convert",
         "setup",
         "shadow",
         "sinks",
@@ -140,6 +141,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "why",
         "audit",
         "verify",
+        "landings",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 
