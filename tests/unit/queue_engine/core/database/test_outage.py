@@ -164,9 +164,9 @@ async def test_postgres_that_is_not_there_is_reported() -> None:
     await database.close()
 
 
-@pytest.mark.parametrize(
-    ("error", "fault"),
-    [
+def test_fault_of_an_error_is_that_of_the_surroundings_only() -> None:
+    """A mistake of a program is none, and keeps its traceback."""
+    for error, fault in [
         (psycopg.errors.DiskFull("could not extend file"), OutageKind.FULL),
         (psycopg.errors.TooManyConnections("sorry, too many clients already"), OutageKind.CROWDED),
         (psycopg.OperationalError("FATAL: remaining connection slots are reserved"), OutageKind.CROWDED),
@@ -183,11 +183,8 @@ async def test_postgres_that_is_not_there_is_reported() -> None:
         (sqlite3.OperationalError("no such table: jobs"), None),
         (ValueError("of our own"), None),
         (None, None),
-    ],
-)
-def test_fault_of_an_error_is_that_of_the_surroundings_only(error: Exception | None, fault: OutageKind | None) -> None:
-    """A mistake of a program is none, and keeps its traceback."""
-    assert fault_of(error) is fault
+    ]:
+        assert fault_of(error) is fault, (error, fault)
 
 
 def test_fault_is_found_behind_the_error_that_it_led_to() -> None:
