@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_release_that_is_whole_has_no_fault() -> None:
 
 def test_release_with_a_fault_is_named_with_what_to_do() -> None:
     """Each fault stops the release with a sentence."""
-    for changes, tag, words in [
+    cases: list[tuple[dict[str, Any], str | None, str]] = [
         ({"version": "1.1"}, None, "1.1 is no version"),
         (
             {"version": "1.2.0", "databases": {"1.0.0": "0029", "1.2.0": "0031"}, "demo": ("1.2.0",)},
@@ -45,7 +46,8 @@ def test_release_with_a_fault_is_named_with_what_to_do() -> None:
         ({"tags": ("v0.9.0",)}, None, "no section for the tag v0.9.0"),
         ({}, "1.1.0", "tag it v1.1.0"),
         ({}, "v1.0.0", "tag it v1.1.0"),
-    ]:
+    ]
+    for changes, tag, words in cases:
         (fault,) = faults(replace(WHOLE, **changes), today=TODAY, tag=tag)
         assert words in fault, (changes, tag, words)
 

@@ -265,7 +265,7 @@ GUARD = Guard()
 
 @cache
 def _listen() -> None:
-    """Have the guard hear of starts and ports from now on: to import all tests makes a hundred thousand events."""
+    """Add the guard to Python's audit hooks: before, the import of all tests would report a hundred thousand events."""
     sys.addaudithook(GUARD.audit)
 
 

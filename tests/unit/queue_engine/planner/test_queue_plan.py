@@ -241,7 +241,7 @@ HOTFIX = {"hotfix": True, "preempts": True}
 
 def test_front_is_the_first_entry_that_may_proceed() -> None:
     """An entry that has begun stays the front, unless a hotfix preempts it, or it may not proceed and another may."""
-    for halts, entries, number in [
+    cases: list[tuple[list[Blocker], list[dict[str, Any]], int | None]] = [
         # Nothing in the way: the front, any entry.
         ([], [{}, {}], 1),
         ([], [{"status": CHECKING}, {}], 1),
@@ -277,7 +277,8 @@ def test_front_is_the_first_entry_that_may_proceed() -> None:
         # A pause and broken rules exempt no entry.
         ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
         ([Blocker(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
-    ]:
+    ]
+    for halts, entries, number in cases:
         assert front_of(line(*entries), halts) == number, (halts, entries, number)
 
 

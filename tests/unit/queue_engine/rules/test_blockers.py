@@ -47,7 +47,7 @@ def queue(**changes: Any) -> Queue:
 
 def test_blockers_of_a_queue_are_all_that_hold_the_most_important_first() -> None:
     """A pause that has ended, and a freeze that is over, block nothing."""
-    for slots, policy, expected in [
+    cases: list[tuple[dict[str, Any], Policy, list[Reason]]] = [
         ({}, POLICY, []),
         ({"pauses": (PAUSE,)}, POLICY, [Reason.PAUSED_BY_HAND]),
         ({"pauses": (BY_HAND,)}, POLICY, [Reason.FROZEN]),
@@ -65,7 +65,8 @@ def test_blockers_of_a_queue_are_all_that_hold_the_most_important_first() -> Non
             replace(WINDOW, fault="line 1"),
             [Reason.PAUSED_BY_HAND, Reason.MISCONFIGURED, Reason.FROZEN, Reason.BASE_RED],
         ),
-    ]:
+    ]
+    for slots, policy, expected in cases:
         assert [each.reason for each in blockers_of(queue(**slots), policy, NOW)] == expected, (slots, policy, expected)
 
 

@@ -21,7 +21,7 @@ from tests.unit.queue_engine.examples import (
     pull,
 )
 
-WITHDRAWALS = [
+WITHDRAWALS: list[tuple[dict[str, Any], Reason]] = [
     ({"merged": True, "open": False}, Reason.MERGED_ELSEWHERE),
     ({"open": False}, Reason.CLOSED),
     ({"base_branch": "release"}, Reason.BASE_CHANGED),

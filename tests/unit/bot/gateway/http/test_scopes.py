@@ -15,7 +15,7 @@ GRANTED = dict(read_manifest().permissions)
 
 def test_scope_of_a_call_is_one_repository_and_what_it_does() -> None:
     """Only lists of a whole installation, and what its owner shares, are not narrowed to a repository."""
-    for target, method, template, scope in [
+    cases: list[tuple[Repository | int, str, str, Scope]] = [
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/pulls/{pull_number}", Scope(9, 5, Purpose.READ)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/contents/.github/imq.yml", Scope(9, 5, Purpose.READ)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/actions/runs{?head_sha}", Scope(9, 5, Purpose.READ)),
@@ -40,7 +40,8 @@ def test_scope_of_a_call_is_one_repository_and_what_it_does() -> None:
         ),
         (9, "GET", "/installation/repositories?per_page=100", Scope(9, None, Purpose.LIST)),
         (9, "GET", "/repos/{owner}/{repo}/contents/.github/imq.yml", Scope(9, None, Purpose.SHARED)),
-    ]:
+    ]
+    for target, method, template, scope in cases:
         assert scope_of(target, Call(method, template)) == scope, (target, method, template, scope)
 
 
