@@ -40,8 +40,8 @@ _GOAL = 0.1
 _RUNS = 20
 _QUEUE = "/repositories/acme/service-0/branches/main"
 _PAGES = {
-    "overview": "/",
-    "queue": _QUEUE,
+    "overview of 200 queues": "/",
+    "queue of 500": _QUEUE,
     "pull request": "/repositories/acme/service-0/pulls/{number}",
     "statistics": "/statistics",
     "statistics of a queue": f"{_QUEUE}/statistics",

@@ -9,6 +9,7 @@ from bot.web.pages.render import duration, instant
 from notifications.render.status import Names, answer_text, status_lines
 from notifications.render.timeline_text import first_line, without_itself
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
+from notifications.texts.waiting import ACTORS as WHO_ACTS
 from notifications.texts.waiting import AHEAD_OF_IT, LAST, NEXT, STATE
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck
@@ -16,7 +17,7 @@ from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
-from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus
+from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus, whose_move
 from queue_engine.rules.check_progress import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -91,6 +92,11 @@ def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *
 def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, not_ready: bool = False) -> Pieces:
     """Return the sentence about the next step, as the API has it."""
     return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready).next_step)
+
+
+def actor(reason: Reason | WaitReason) -> str:
+    """Return who has to act, for a narrow column."""
+    return WHO_ACTS[whose_move(reason)]
 
 
 def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[str, Pieces], ...]:
