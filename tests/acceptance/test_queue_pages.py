@@ -26,19 +26,19 @@ async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
         assert "2 queued in 1 queue" in overview.text
         assert "ci/test waiting 1 min since the update" in queue.text
         assert f"2 #{other.number} other mona" in queue.text
-        assert f"#{pull.number} is tested. Nobody has to act. 2 queued." in queue.text
+        assert f"#{pull.number} is tested. No action needed. 2 queued." in queue.text
         page = await mona.get(f"{PULLS}/{pull.number}")
         assert "Position 1 of 2 in the queue of main" in page.text
-        assert "Whose move The CI: people have nothing to do." in page.text
+        assert "Next: Wait for the checks. No action needed: CI is at work." in page.text
         assert "Not reported yet: ci/test" in page.text
         waiting = await mona.get(f"{PULLS}/{other.number}")
-        assert "Whose move IMQ: people have nothing to do." in waiting.text
+        assert "No action needed: IMQ is at work." in waiting.text
         assert f"Ahead of it #{pull.number}" in waiting.text
         await world.until(lambda: pull.merged and other.merged)
         await world.settle()
         page = await mona.get(f"{PULLS}/{pull.number}")
-        assert "State not queued" in page.text
-        assert "Controls" not in page.text, "none of them applies"
+        assert "State landed" in page.text
+        assert page.forms == [], "no control applies"
         assert "The pull request landed on main. (landed)" in page.text
         assert "passed" in page.text, "its test"
         queue = await mona.get(QUEUE)
@@ -73,9 +73,9 @@ async def test_pages_show_an_ejection_with_its_failing_check_and_what_to_do(worl
     await world.until_status(pull, None)
     async with reader(world, "mona") as mona:
         page, queue = await mona.get(f"{PULLS}/{pull.number}"), await mona.get(QUEUE)
-        assert "not queued ejected" in page.text
+        assert "State ejected" in page.text
         assert "(checks_failed)" in page.text
-        assert "Whose move The author has to act." in page.text
+        assert "The author has to act." in page.text
         assert "Failing checks ci/test" in page.text
         assert any("/runs/" in link or "/actions/" in link for link in page.links)
         assert f"Waits for its author · 1 ✕ #{pull.number} six A required check failed" in queue.text
@@ -162,7 +162,7 @@ async def test_confirmation_says_what_a_dequeue_costs_and_a_person_queues_it_aga
         assert await world.entry(pull) is not None
         page = await mona.post(f"{address}/dequeue")
         assert "The pull request is dequeued" in page.text
-        assert "State not queued" in page.text
+        assert "State dequeued" in page.text
         assert await world.entry(pull) is None
         await world.settle()
         assert "Nothing changed: the pull request is not queued." in (await mona.post(f"{address}/dequeue")).text

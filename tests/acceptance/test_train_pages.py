@@ -57,7 +57,7 @@ async def test_queue_page_draws_a_train_and_its_bisection(world: World) -> None:
     async with reader(world, "mona") as mona:
         page = await mona.get(f"{QUEUE}?member={first}")
         assert page.status == 200
-        assert "A run failed; smaller runs look for the cause. Nobody has to act." in page.text
+        assert "A run failed; smaller runs look for the cause. No action needed." in page.text
         assert f"#{third} three : one of them, with main , breaks it." in page.text
         assert f"Then #{third} three Tested when the run above ends." in page.text
         assert "At worst about 3 more runs: then only the cause leaves, and the others keep their places." in page.text

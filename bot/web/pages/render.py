@@ -87,6 +87,7 @@ def environment() -> Environment:
         "instant": instant,
         "capitalized": lambda words: words[:1].upper() + words[1:],
         "clock": pass_context(_clock),
+        "coded": _coded,
         "duration": duration,
         "url": _quoted,
         "json": json.dumps,
@@ -161,6 +162,19 @@ def _clock(context: Context, value: datetime) -> str:
     if days == 0:
         return f"{value:%H:%M}"
     return f"{value:%a %H:%M}" if days < _DAYS_NAMED else f"{value.day} {value:%b %H:%M}"
+
+
+def _coded(text: str) -> object:
+    """Show what stands between two backticks as code; a single one is text."""
+    from markupsafe import Markup, escape
+
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return text
+    shown = (escape(visible(piece)) for piece in pieces)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if place % 2 else piece for place, piece in enumerate(shown)
+    )
 
 
 def _quoted(value: object) -> str:

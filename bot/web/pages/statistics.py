@@ -368,6 +368,11 @@ IN_FILE = 10_000
 IN_PART = 250
 """How many of them are loaded at once: in a few milliseconds."""
 _MOST_BARS = 12
+_FEWEST_BARS = 7
+"""So many days or weeks a chart of landings has at least."""
+_WAIT_UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+_FEWEST_UNITS = 2
+"""So many units the longest wait has at least."""
 _WAITS = {
     WaitKind.CAPACITY: "Others ahead",
     WaitKind.CHECKS: "Checks",
@@ -424,7 +429,10 @@ class StatisticsPages:
             days=days,
             periods=PERIODS,
             found=found,
-            charts=_charts(scope, found, days),
+            landings=(landings := _since_first(found.landings)),
+            shown_from=landings[0].first if landings else found.first,
+            unit=_unit(found)[0],
+            charts=_charts(scope, found, landings, days),
             waits=[(_WAITS[kind], seconds, scope.wait_url(days, kind)) for kind, seconds in found.mean_wait.items()],
             health=_health(found),
             reason_name=reason_name,
@@ -490,23 +498,36 @@ def reason_name(count: ReasonCount) -> str:
     return f"{count.outcome.value}{words}"
 
 
-def _charts(scope: Scope, found: QueueStatistics, days: int) -> dict[str, str]:
+def _since_first(landings: Sequence[LandingCount]) -> Sequence[LandingCount]:
+    """Return the counts from the first landing on, which has the width of at least a week beside it."""
+    first = next((place for place, each in enumerate(landings) if each.landed), 0)
+    return landings[max(0, min(first, len(landings) - _FEWEST_BARS)) :]
+
+
+def _unit(found: QueueStatistics) -> tuple[str, float]:
+    """Return the unit that suits the longest mean wait, and its seconds."""
+    longest = max(found.mean_wait.values(), default=0)
+    return next((name, size) for name, size in _WAIT_UNITS if longest >= size * _FEWEST_UNITS or size == 1)
+
+
+def _charts(scope: Scope, found: QueueStatistics, landings: Sequence[LandingCount], days: int) -> dict[str, str]:
     """Draw a chart for each table that has rows; each bar leads to its pull requests."""
     charts: dict[str, str] = {}
     if found.landed:
         text = f"{_pulls(found.landed)} landed from {found.first} to {found.last}."
-        charts["landings"] = columns("landings", "Landings", text, list(_landing_bars(scope, found, days)))
+        charts["landings"] = columns("landings", "Landings", text, list(_landing_bars(scope, landings, days)))
         text = "The mean time that a landing spent on each part of its wait."
+        unit, size = _unit(found)
         bars = [
             Bar(
                 _WAITS[kind],
-                round(seconds / 60, 1),
-                f"{_WAITS[kind]}: {seconds / 60:.1f} minutes",
+                round(seconds / size, 1),
+                f"{_WAITS[kind]}: {duration(seconds)}",
                 scope.wait_url(days, kind),
             )
             for kind, seconds in found.mean_wait.items()
         ]
-        charts["waits"] = rows("waits", "Wait of a landing, in minutes", text, bars)
+        charts["waits"] = rows("waits", f"Wait of a landing, in {unit}", text, bars)
     if found.reasons:
         text = "Each pull request counts once, by its last departure."
         bars = [_bar(reason_name(each), each.pulls, scope.reason_url(days, each)) for each in found.reasons]
@@ -526,8 +547,8 @@ def _pulls(count: int) -> str:
     return "1 pull request" if count == 1 else f"{count} pull requests"
 
 
-def _landing_bars(scope: Scope, found: QueueStatistics, days: int) -> Iterator[Bar]:
-    for each in found.landings:
+def _landing_bars(scope: Scope, landings: Sequence[LandingCount], days: int) -> Iterator[Bar]:
+    for each in landings:
         span = f"{each.first}" if each.first == each.last else f"{each.first} to {each.last}"
         text = f"{span}: {each.landed} landed"
         yield Bar(f"{each.first:%b} {each.first.day}", each.landed, text, scope.landings_url(days, each))
