@@ -379,8 +379,6 @@ class QueueRuns:
     runs: tuple[RunView, ...]
     waiting: tuple[EntryView, ...]
     """Entries with room that are no members of a run, in order."""
-    held: tuple[Entry, ...]
-    """Entries that wait for room, in order."""
     blockers: tuple[BlockerState, ...]
     landed: tuple[Left, ...]
     """The last landings, newest first."""
@@ -438,10 +436,8 @@ async def load_runs(tx: Transaction, queue: Queue, policy: Policy | None, now: d
     entries = [view.entry for view in status.entries]
     runs = group_runs(entries, status.trains.runs if status.trains else (), usual, now)
     in_runs = {number for run in runs for number in run.numbers}
-    every = await tx.entries.of_queue(queue.id) if status.held else ()
-    with_room = {entry.id for entry in entries}
     left = await tx.timeline_reads.departures(repository_id, branch, limit=_LEFT_READ)
-    queued = {entry.number for entry in (*entries, *every, *status.outside)}
+    queued = {entry.number for entry in (*entries, *status.without_room, *status.outside)}
     last = {each.number: (each, event) for each, event in reversed(left) if each.number not in queued}
     gone = sorted(last.values(), key=lambda each: each[0].left_at, reverse=True)
     today = DepartureQuery(day_of(now), day_of(now), frozenset({repository_id}), branch)
@@ -449,7 +445,6 @@ async def load_runs(tx: Transaction, queue: Queue, policy: Policy | None, now: d
         status,
         runs,
         tuple(view for view in status.entries if view.entry.number not in in_runs),
-        tuple(entry for entry in every if entry.id not in with_room),
         blocker_states(queue, status.blockers),
         tuple(each for each in left if each[0].outcome is EntryStatus.LANDED),
         tuple(each for each in gone if each[0].outcome is EntryStatus.FAILED),

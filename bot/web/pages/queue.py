@@ -57,7 +57,7 @@ class QueuePage:
 
 
 def _entries(found: QueueRuns) -> Sequence[Any]:
-    return (*(view.entry for view in found.status.entries), *found.held, *found.status.outside)
+    return (*(view.entry for view in found.status.entries), *found.status.without_room, *found.status.outside)
 
 
 def _member(request: web.Request, found: QueueRuns) -> int | None:

@@ -36,7 +36,7 @@ async def test_overview_of_any_number_of_queues_is_small_and_takes_few_statement
 
 
 async def test_page_of_a_queue_of_five_hundred_is_small_and_takes_few_statements(browser: Browser) -> None:
-    """Each pull request is on it, the first two hundred with their titles."""
+    """Each pull request is on it, the first hundred with their titles."""
     async with browser.store.transaction() as tx:
         its_queue = await queue(tx)
         for number in range(500):
