@@ -14,7 +14,7 @@ from aiohttp import ClientError
 
 from bot.web.login.session_cookies import ANONYMOUS
 from bot.web.pages import statistics
-from bot.web.pages.statistics import _library
+from bot.web.pages.charts import _library
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
