@@ -187,9 +187,10 @@ docs: $(STAMP)
 pictures: $(STAMP)
 	$(BIN)/python -m tests.support.setup_pictures
 
-# Renew the pictures of the pages, from the demo, in the same browser.
+# Pictures of every page in six situations, into build/screenshots, and those of the documents, in the same browser.
+# ARGS="bisecting red-base" selects situations.
 screenshots: $(STAMP)
-	$(BIN)/python -m tests.support.screenshots
+	PYTHONPATH=emulator/tests $(BIN)/python -m tests.support.screenshots $(ARGS)
 
 # Renew the locked requirements. No index address may enter them.
 lock:

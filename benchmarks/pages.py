@@ -40,8 +40,8 @@ _GOAL = 0.1
 _RUNS = 20
 _QUEUE = "/repositories/acme/service-0/branches/main"
 _PAGES = {
-    "overview": "/",
-    "queue": _QUEUE,
+    "overview of 200 queues": "/",
+    "queue of 500": _QUEUE,
     "pull request": "/repositories/acme/service-0/pulls/{number}",
     "statistics": "/statistics",
     "statistics of a queue": f"{_QUEUE}/statistics",
@@ -77,7 +77,14 @@ class _Administrators:
 
 async def pages_rows(size: Size, seed: int) -> list[Row]:
     """Time each page on each database, with 100,000 departures and a million events."""
-    year = BusyYear(SystemClock().now(), size.of(100_000, 1_000, 20), requests=size.of(20_000, 20_000, 100), seed=seed)
+    year = BusyYear(
+        SystemClock().now(),
+        size.of(100_000, 1_000, 20),
+        repositories=size.of(100, 100, 3),
+        longest=size.of(500, 500, 5),
+        requests=size.of(20_000, 20_000, 100),
+        seed=seed,
+    )
     runs, rounds = size.of((_RUNS, _ROUNDS), (_RUNS, _ROUNDS), (1, 0))
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name, database_urls(size, Path(name)) as urls:

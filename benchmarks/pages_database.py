@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -35,10 +35,12 @@ class BusyYear:
 
     now: datetime
     pulls: int = 100_000
-    repositories: int = 20
+    repositories: int = 100
     branches: int = 2
     queued: int = 20
-    """Entries in the queue of each first branch."""
+    """Entries in the queue of each first branch, of which the front is tested."""
+    longest: int = 500
+    """Entries in the first queue of all."""
     seed: int = 1
     requests: int = 20_000
     """Requests of the last three days, of which the oldest hundred are dead letters."""
@@ -60,16 +62,20 @@ async def fill(store: Store, year: BusyYear) -> None:
         for repository in range(year.repositories):
             for branch in range(year.branches):
                 queue = await tx.queues.find_or_create(year.repository(repository), year.branch(branch), year.now)
-                for number in range(year.queued if branch == 0 else 0):
-                    await tx.entries.add(
+                queued = year.longest if repository == 0 else year.queued
+                for number in range(queued if branch == 0 else 0):
+                    entry = await tx.entries.add(
                         queue_id=queue.id,
                         number=year.pulls + number + 1,
                         title=f"Waiting change {number}",
                         author="ada",
                         queued_by="max",
                         queued_head=f"{number:040x}",
-                        enqueued_at=year.now - timedelta(minutes=5 * (year.queued - number)),
+                        enqueued_at=year.now - timedelta(minutes=5 * (queued - number)),
                     )
+                    if number == 0:
+                        run = replace(entry.run, started_at=year.now - timedelta(minutes=3), pending_checks=CHECKS)
+                        await tx.entries.save(replace(entry, status=EntryStatus.CHECKING, run=run))
     made = _departures(year)
     while part := list(islice(made, _ROWS)):
         async with store.transaction() as tx:

@@ -227,4 +227,5 @@ def answer_text(
     named = label or (None if policy is None else policy.trigger_label)
     shown = {"base": base or UNKNOWN_BASE, "label": f"`{named}`" if named else UNKNOWN_LABEL, "fix": fix}
     sentence, step = (each.format(**shown) for each in (text.sentence, text.next_step))
-    return ReasonText(sentence[:1].upper() + sentence[1:], step)
+    begins_with_name = base is not None and text.sentence.startswith("{base}")
+    return ReasonText(sentence if begins_with_name else sentence[:1].upper() + sentence[1:], step)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.run import CheckTiming
-from queue_engine.queries.queue_status import EntryView
-from queue_engine.rules.check_progress import pending_checks, safe_link, usual_seconds
+from queue_engine.domain.model import Entry, EntryStatus, Queue
+from queue_engine.domain.run import CheckTiming, Run, RunState
+from queue_engine.rules.check_progress import count_checks, pending_checks, safe_link, usual_seconds
 from queue_engine.store import Transaction
 
 _COUNTED = 20
@@ -53,36 +52,62 @@ class CheckView:
             return None
         return min(self.elapsed / self.usual, 1.0)
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the check has not ended, as far as IMQ knows."""
+        return self.status in {CheckStatus.RUNNING, CheckStatus.WAITING}
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the check has not ended after more than twice its usual time."""
+        if not self.is_under_way or self.elapsed is None or not self.usual:
+            return False
+        return self.elapsed > SLOW_FACTOR * self.usual
+
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run with its members, the front first, and its checks."""
+    """A run with its members, the front first, its checks, and how far it is."""
 
-    members: tuple[EntryView, ...]
+    id: int | None
+    """The number of a run of several members; None: the pull request is tested by its own head."""
+    numbers: tuple[int, ...]
+    """The members that have not landed, in order."""
+    tested: frozenset[int]
+    """Those that the run was started for; the others are only beneath them."""
+    state: RunState
+    started_at: datetime | None
+    candidate: str | None
+    """The commit under test."""
     checks: tuple[CheckView, ...]
+    ends_at: datetime | None
+    """When its checks have ended, if they take their usual time; None while there is no history."""
+    share: float | None
+    """How much of its time has passed, at most 1, or of its checks where no history says that; None if unknown."""
 
     @property
-    def status(self) -> EntryStatus:
-        """What the run does now."""
-        return self.members[0].entry.status
+    def slow(self) -> CheckView | None:
+        """The first of its checks that takes more than twice its usual time."""
+        return next((each for each in self.checks if each.is_slow), None)
 
     @property
-    def started_at(self) -> datetime | None:
-        """When the run was chosen to be tested."""
-        return self.members[0].entry.run.started_at
-
-    @property
-    def candidate(self) -> str | None:
-        """The commit under test."""
-        return self.members[0].entry.run.candidate
+    def have_ended(self) -> bool:
+        """Whether all checks that IMQ knows have ended, so that IMQ is about to read their results."""
+        return bool(self.checks) and not any(each.is_under_way for each in self.checks)
 
 
 def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tuple[CheckView, ...]:
     """Describe the checks of the entry's run, by name."""
-    run, timings = entry.run, {timing.name: timing for timing in entry.run.timings}
-    waiting = set(pending_checks(run))
+    return _views(entry.run, _begun(entry), usual, now)
+
+
+def _begun(entry: Entry) -> datetime | None:
+    return (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
+
+
+def _views(run: Run, begun: datetime | None, usual: Mapping[str, float], now: datetime) -> tuple[CheckView, ...]:
+    timings, waiting = {timing.name: timing for timing in run.timings}, set(pending_checks(run))
     names = sorted({*waiting, *run.completed_checks, *timings}) if run.candidate is not None else []
-    begun = (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
     views = []
     for name in names:
         timing = timings.get(name, CheckTiming(name))
@@ -99,21 +124,82 @@ def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tupl
 
 
 def group_runs(
-    entries: Sequence[EntryView], usual: Mapping[str, float], now: datetime
-) -> tuple[tuple[RunView, ...], tuple[EntryView, ...]]:
-    """Group the members of active runs, in order; returns the runs, and the entries that wait."""
-    members: dict[tuple[str, int], list[EntryView]] = {}
-    waiting = []
-    for view in entries:
-        run = view.entry.run
-        if run.candidate_run is not None:
-            members.setdefault(("train", run.candidate_run), []).append(view)
-        elif run.id is None:
-            waiting.append(view)
-        else:
-            members.setdefault(("entry", run.id), []).append(view)
-    runs = tuple(RunView(tuple(each), check_views(each[0].entry, usual, now)) for each in members.values())
-    return runs, tuple(waiting)
+    entries: Sequence[Entry], trains: Sequence[Run], usual: Mapping[str, float], now: datetime
+) -> tuple[RunView, ...]:
+    """Describe the active runs of a queue, the one with its front first: those of `trains`, and of one entry each."""
+    place = {entry.number: entry.position for entry in entries}
+    runs = [_of_train(run, usual, now) for run in trains]
+    runs += [
+        _of_entry(entry, usual, now)
+        for entry in entries
+        if entry.run.candidate_run is None and entry.run.id is not None
+    ]
+    first = {id(run): min((place.get(number, len(place)) for number in run.numbers), default=0) for run in runs}
+    return tuple(sorted(runs, key=lambda run: first[id(run)]))
+
+
+_STATES = {
+    EntryStatus.CHECKING: RunState.TESTING,
+    EntryStatus.READY: RunState.LANDING,
+}
+
+
+def _of_entry(entry: Entry, usual: Mapping[str, float], now: datetime) -> RunView:
+    state = _STATES.get(entry.status, RunState.BUILDING)
+    return _run_view(entry.run, state, _begun(entry), (entry.number,), usual, now)
+
+
+def _of_train(run: Run, usual: Mapping[str, float], now: datetime) -> RunView:
+    assert run.state is not None
+    numbers = tuple(each.number for each in run.members if each.landed_sha is None)
+    return _run_view(run, run.state, run.checks_since or run.published_at, numbers, usual, now)
+
+
+def _run_view(
+    run: Run,
+    state: RunState,
+    begun: datetime | None,
+    numbers: tuple[int, ...],
+    usual: Mapping[str, float],
+    now: datetime,
+) -> RunView:
+    checks = _views(run, begun, usual, now)
+    ends_at = now + left if (left := _left(run, state, checks, usual)) is not None else None
+    return RunView(
+        id=None if run.state is None else run.id,
+        numbers=numbers,
+        tested=run.tested or frozenset(numbers),
+        state=state,
+        started_at=run.started_at,
+        candidate=run.candidate,
+        checks=checks,
+        ends_at=ends_at,
+        share=_share(run, state, ends_at, now),
+    )
+
+
+def _left(run: Run, state: RunState, checks: Sequence[CheckView], usual: Mapping[str, float]) -> timedelta | None:
+    """Return how long the checks that a run waits for still take, by their usual times; None without history."""
+    if state not in (RunState.BUILDING, RunState.TESTING):
+        return timedelta(0)
+    if not checks:
+        return timedelta(seconds=max(usual.values())) if usual else None
+    waited = set(pending_checks(run))
+    under_way = [each for each in checks if each.is_under_way and (not waited or each.name in waited)]
+    known = [each.usual - (each.elapsed or timedelta(0)) for each in under_way if each.usual is not None]
+    if under_way and not known:
+        return None
+    return max((*known, timedelta(0)))
+
+
+def _share(run: Run, state: RunState, ends_at: datetime | None, now: datetime) -> float | None:
+    if state is RunState.BUILDING:
+        return 0.0
+    since = run.checks_since or run.started_at
+    if ends_at is not None and since is not None and ends_at > since:
+        return min((now - since) / (ends_at - since), 1.0)
+    done, total = count_checks(run)
+    return done / total if total else None
 
 
 async def load_usual_times(tx: Transaction, repository_id: int, base_branch: str) -> dict[str, float]:
@@ -123,27 +209,10 @@ async def load_usual_times(tx: Transaction, repository_id: int, base_branch: str
     return usual_seconds(event.data for event in events)
 
 
-async def load_slow_checks(
-    tx: Transaction, entries: Sequence[Entry], now: datetime
-) -> tuple[tuple[Entry, CheckView], ...]:
-    """Load the checks of these entries that take more than twice as long as usual."""
-    usual: dict[tuple[int, str], dict[str, float]] = {}
-    found: list[tuple[Entry, CheckView]] = []
-    for entry in entries:
-        ended = {timing.name for timing in entry.run.timings if timing.ended is not None}
-        if not {*entry.run.pending_checks, *(timing.name for timing in entry.run.timings)} - ended:
-            continue
-        branch = (entry.repository.id, entry.base_branch)
-        if branch not in usual:
-            usual[branch] = await load_usual_times(tx, *branch)
-        found += ((entry, view) for view in check_views(entry, usual[branch], now) if _is_slow(view))
-    return tuple(found)
-
-
-def _is_slow(view: CheckView) -> bool:
-    if view.status not in {CheckStatus.RUNNING, CheckStatus.WAITING} or view.elapsed is None or not view.usual:
-        return False
-    return view.elapsed > SLOW_FACTOR * view.usual
+async def load_usual_times_of(tx: Transaction, queues: Sequence[Queue]) -> dict[int, dict[str, float]]:
+    """Load the same for each of these queues, by its id, in a few statements for all of them."""
+    found = await tx.timeline_reads.last_of_each(queues, EntryStatus.READY.value, limit=_COUNTED)
+    return {queue_id: usual_seconds(every) for queue_id, every in found.items()}
 
 
 def _status(timing: CheckTiming, *, pending: bool) -> CheckStatus:

@@ -1,10 +1,11 @@
-"""Load queues at a glance: what runs, what landed last, what blocks them, and their figures against limits."""
+"""Load queues as people see them: what runs, what landed, what blocks them, who has to act, and their figures."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from math import ceil
+from enum import StrEnum
+from math import ceil, log2
 
 from queue_engine.config.model import Policy
 from queue_engine.core.read_model import serialized
@@ -13,10 +14,12 @@ from queue_engine.domain.departure import Departure
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import Entry, EntryStatus, Queue, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason
-from queue_engine.queries.check_view import RunView, group_runs, load_usual_times
+from queue_engine.queries.check_view import RunView, group_runs, load_usual_times, load_usual_times_of
 from queue_engine.queries.pull_request_status import whose_move
-from queue_engine.queries.queue_status import EntryView, QueueStatus, QueueView, load_queue
+from queue_engine.queries.queue_status import EntryView, QueueStatus, QueueView, load_durations, load_queue
+from queue_engine.queries.train_status import FailingMembers, TrainStatus, train_status
 from queue_engine.store import Transaction
+from queue_engine.store.departures import DepartureQuery, day_of
 
 MEDIAN_LIMIT = 30 * 60.0
 """Seconds in the queue that half of the landings stay below."""
@@ -122,6 +125,69 @@ def _state(queue: Queue, blocker: Blocker) -> BlockerState:
 COUNTED = 100
 """How many of the last departures of each queue count."""
 PERIOD = timedelta(days=7)
+WEEK = 7
+"""How many days of landings the overview shows."""
+
+
+class Condition(StrEnum):
+    """What a queue does at one instant, the first that holds."""
+
+    PAUSED = "paused"
+    """A person paused it, on purpose."""
+    FROZEN = "frozen"
+    """A freeze holds, which ends by itself."""
+    BASE_RED = "base_red"
+    BLOCKED = "blocked"
+    """Something else blocks it."""
+    BISECTING = "bisecting"
+    """A run of several members failed, and smaller ones look for the cause."""
+    TESTING = "testing"
+    WAITING = "waiting"
+    """Pull requests are queued, and none is tested yet."""
+    IDLE = "idle"
+
+
+_CONDITIONS = {
+    Reason.PAUSED_BY_HAND: Condition.PAUSED,
+    Reason.FROZEN: Condition.FROZEN,
+    Reason.BASE_RED: Condition.BASE_RED,
+}
+DELIBERATE = frozenset({Condition.PAUSED, Condition.FROZEN})
+"""What people decided: no fault."""
+
+
+def condition_of(
+    blockers: Sequence[BlockerState], failed: Sequence[FailingMembers], runs: Sequence[RunView], depth: int
+) -> Condition:
+    """Return what a queue with these blockers, failed runs, active runs and entries does."""
+    if blockers:
+        return _CONDITIONS.get(blockers[0].blocker.reason, Condition.BLOCKED)
+    if failed:
+        return Condition.BISECTING
+    if runs:
+        return Condition.TESTING
+    return Condition.WAITING if depth else Condition.IDLE
+
+
+def next_landing(
+    runs: Sequence[RunView],
+    waiting: Sequence[Entry],
+    blockers: Sequence[Blocker],
+    durations: Sequence[timedelta],
+    now: datetime,
+) -> datetime | None:
+    """Return when something lands next, if nothing fails; None if that is not known, or nothing is to land.
+
+    `waiting` are members of runs and entries that wait. `durations` is how long the last landings were at the front.
+    """
+    moving = [entry for entry in waiting if all(blocker.exempts(entry) for blocker in blockers)]
+    numbers = {entry.number for entry in moving}
+    ends = [run.ends_at for run in runs if numbers.intersection(run.numbers)]
+    if (known := next((at for at in ends if at is not None), None)) is not None or not moving:
+        return known
+    if len(durations) < FEWEST:
+        return None
+    return max(now, (moving[0].run.started_at or now) + sorted(durations)[len(durations) // 2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,37 +196,121 @@ class QueueState:
 
     view: QueueView
     blockers: tuple[BlockerState, ...]
-    running: tuple[Entry, ...]
-    """The members of active runs."""
+    runs: tuple[RunView, ...]
+    """The active runs, the one with the front first."""
+    failed: tuple[FailingMembers, ...]
+    """Failed runs whose cause is not found yet."""
     landed: TimelineEvent | None
     """The last landing."""
-    health: Health
-    """That of the last departures."""
+    week: tuple[int, ...]
+    """How many landed on each of the last days in UTC, today last."""
+    next_landing: datetime | None
+
+    @property
+    def condition(self) -> Condition:
+        """What the queue does."""
+        return condition_of(self.blockers, self.failed, self.runs, self.view.depth)
 
     @property
     def needs_person(self) -> bool:
         """Whether a person has to act before the queue continues."""
         return any(each.whose_move is not PullRequestActor.NONE for each in self.blockers)
 
+    @property
+    def waiting(self) -> int:
+        """How many entries with room are in no run."""
+        return max(0, self.view.depth - len({number for run in self.runs for number in run.numbers}))
 
-async def load_states(tx: Transaction, views: Sequence[QueueView], now: datetime) -> tuple[QueueState, ...]:
-    """Load the state of each of these queues, in a few statements for all of them."""
-    ids = [view.queue.id for view in views]
-    if not ids:
-        return ()
-    running = await _running(tx, [view.queue.id for view in views if view.depth or view.held])
-    last = await tx.timeline_reads.last_of_queues(ids, EntryStatus.LANDED.value)
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Several queues at a glance, and their sums."""
+
+    states: tuple[QueueState, ...]
+    landed_today: int
+    """Since midnight in UTC, as `failed_today`."""
+    failed_today: int
+    median_wait: float | None
+    """Seconds in the queue of the landings of the last days, `WEEK` of them; None without any."""
+
+    @property
+    def needing(self) -> tuple[QueueState, ...]:
+        """The queues that need a person, faults before pauses."""
+        found = (each for each in self.states if each.needs_person)
+        return tuple(sorted(found, key=lambda each: each.condition in DELIBERATE))
+
+    @property
+    def queued(self) -> int:
+        """How many pull requests are queued, with room or without."""
+        return sum(each.view.depth + each.view.held for each in self.states)
+
+    @property
+    def next_landing(self) -> datetime | None:
+        """When something lands next in any of them."""
+        return min((each.next_landing for each in self.states if each.next_landing is not None), default=None)
+
+
+async def load_overview(tx: Transaction, views: Sequence[QueueView], now: datetime) -> Overview:
+    """Load these queues, in a few statements for all of them."""
+    today = day_of(now)
+    query = DepartureQuery(today - WEEK + 1, today, frozenset(view.queue.repository.id for view in views))
+    left = await tx.statistics.by_queue(query) if views else {}
+    keys = [(view.queue.repository.id, view.queue.base_branch) for view in views]
+    of_days = range(query.first_day, today + 1)
+    weeks = [tuple(left.get((*key, day, EntryStatus.LANDED), 0) for day in of_days) for key in keys]
+    landings = sum(map(sum, weeks))
+    return Overview(
+        await _load_states(tx, views, weeks, now),
+        sum(week[-1] for week in weeks),
+        sum(left.get((*key, today, EntryStatus.FAILED), 0) for key in keys),
+        await tx.statistics.waited(query, MEDIAN, among=landings),
+    )
+
+
+async def _load_states(
+    tx: Transaction, views: Sequence[QueueView], weeks: Sequence[tuple[int, ...]], now: datetime
+) -> tuple[QueueState, ...]:
+    busy = [view.queue for view in views if view.depth or view.held]
+    running: dict[int, list[Entry]] = defaultdict(list)
+    for entry in await tx.entries.in_runs([queue.id for queue in busy]) if busy else ():
+        running[entry.queue_id].append(entry)
+    with_trains = [queue.id for queue in busy if queue.in_trains]
+    trains: dict[int, TrainStatus] = {}
+    if with_trains:
+        every = await tx.runs.of_queues(with_trains)
+        memories = await tx.trains.of_queues(with_trains)
+        trains = {
+            each: train_status([run for run in every if run.queue_id == each], memories.get(each, {}))
+            for each in with_trains
+        }
+    at_work = [queue for queue in busy if queue.id in running or queue.id in trains]
+    usual = await load_usual_times_of(tx, at_work)
+    runs = {
+        queue.id: group_runs(
+            running[queue.id],
+            trains[queue.id].runs if queue.id in trains else (),
+            usual.get(queue.id, {}),
+            now,
+        )
+        for queue in at_work
+    }
+    last = (
+        await tx.timeline_reads.last_of_queues([view.queue.id for view in views], EntryStatus.LANDED.value)
+        if views
+        else ()
+    )
     landed = {(event.repository_id, event.base_branch): event for event in last}
-    health = await load_health(tx, [view.queue for view in views], now)
     return tuple(
         QueueState(
             view,
             blocker_states(view.queue, view.blockers),
-            running.get(view.queue.id, ()),
+            runs.get(view.queue.id, ()),
+            trains[view.queue.id].failed if view.queue.id in trains else (),
             landed.get((view.queue.repository.id, view.queue.base_branch)),
-            health[view.queue.id],
+            week,
+            next_landing(runs.get(view.queue.id, ()), running.get(view.queue.id, ()), view.blockers, (), now),
         )
-        for view in views
+        for view, week in zip(views, weeks, strict=True)
     )
 
 
@@ -175,15 +325,50 @@ async def load_health(tx: Transaction, queues: Sequence[Queue], now: datetime) -
     return {queue.id: health_of_last(waits[queue.id], failed=failed[queue.id]) for queue in queues}
 
 
-async def _running(tx: Transaction, queue_ids: Sequence[int]) -> dict[int, tuple[Entry, ...]]:
-    running: dict[int, tuple[Entry, ...]] = {}
-    for entry in await tx.entries.in_runs(queue_ids):
-        running[entry.queue_id] = (*running.get(entry.queue_id, ()), entry)
-    return running
+_LEFT_READ = 60
+"""Departures that are read; the page shows fewer of each outcome."""
+
+Left = tuple[Departure, TimelineEvent | None]
+"""A departure, with its event as far as the timeline keeps it."""
 
 
-RECENT = 15
-"""How many landings and departures are shown."""
+@dataclass(frozen=True, slots=True)
+class RunNode:
+    """A failed run with the runs that look for its cause beneath, or an active run."""
+
+    failed: FailingMembers | None = None
+    run: RunView | None = None
+    children: tuple["RunNode", ...] = ()
+    rest: tuple[int, ...] = ()
+    """Suspects of the failed run that no active run tests: the next runs do."""
+
+
+def run_tree(runs: Sequence[RunView], failed: Sequence[FailingMembers]) -> tuple[RunNode, ...]:
+    """Order runs: each failed run with those that bisect it, each beneath the smallest that it is a part of."""
+    groups = sorted(failed, key=lambda each: len(each.members))
+    parents: dict[int, int] = {}
+    for place, group in enumerate(groups):
+        wider = (n for n in range(place + 1, len(groups)) if set(group.members) < set(groups[n].members))
+        if (parent := next(wider, None)) is not None:
+            parents[place] = parent
+    owners: dict[int, list[RunView]] = {}
+    others: list[RunNode] = []
+    for run in runs:
+        owner = next((n for n, group in enumerate(groups) if group.suspects & run.tested), None)
+        if owner is None:
+            others.append(RunNode(run=run))
+        else:
+            owners.setdefault(owner, []).append(run)
+
+    def node(place: int) -> RunNode:
+        group, its_runs = groups[place], owners.get(place, [])
+        parts = [child for child, parent in parents.items() if parent == place]
+        found = {number for run in its_runs for number in run.tested}
+        found |= {number for part in parts for number in groups[part].members}
+        rest = tuple(number for number in group.members if number in group.suspects - found)
+        return RunNode(group, None, (*map(node, parts), *(RunNode(run=run) for run in its_runs)), rest)
+
+    return (*(node(place) for place in range(len(groups)) if place not in parents), *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +379,53 @@ class QueueRuns:
     runs: tuple[RunView, ...]
     waiting: tuple[EntryView, ...]
     """Entries with room that are no members of a run, in order."""
-    held: tuple[Entry, ...]
-    """Entries that wait for room, in order."""
     blockers: tuple[BlockerState, ...]
-    recent: tuple[tuple[Departure, TimelineEvent | None], ...]
-    """The last departures, newest first, with their events as far as the timeline keeps them."""
+    landed: tuple[Left, ...]
+    """The last landings, newest first."""
+    ejected: tuple[Left, ...]
+    """Pull requests that failed and did not come back, newest first."""
+    dequeued: tuple[Left, ...]
+    """Pull requests that people dequeued and that did not come back, newest first."""
+    landed_today: int
     health: Health
+    next_landing: datetime | None
+    usual_run: timedelta | None
+    """How long a run usually takes; None without history."""
+
+    @property
+    def failed(self) -> tuple[FailingMembers, ...]:
+        """Failed runs whose cause is not found yet."""
+        return () if self.status.trains is None else self.status.trains.failed
+
+    @property
+    def condition(self) -> Condition:
+        """What the queue does."""
+        return condition_of(self.blockers, self.failed, self.runs, self.status.depth)
+
+    @property
+    def tree(self) -> tuple[RunNode, ...]:
+        """Its runs, each failed one with those that look for its cause."""
+        return run_tree(self.runs, self.failed)
+
+    @property
+    def untouched(self) -> tuple[int, ...]:
+        """Entries that are no part of a failed run."""
+        suspected = {number for each in self.failed for number in each.members}
+        return tuple(view.entry.number for view in self.status.entries if view.entry.number not in suspected)
+
+    @property
+    def last_landing(self) -> datetime | None:
+        """When the last entry is likely to land."""
+        eta = self.waiting[-1].eta if self.waiting else None
+        return None if eta is None else eta[0] + (eta[1] - eta[0]) / 2
+
+    def bisection(self, group: FailingMembers, now: datetime) -> tuple[int, datetime | None]:
+        """Return about how many runs it takes at worst to find the cause of a failed run, and when that is known."""
+        runs = ceil(log2(max(len(group.suspects), 1))) + 1
+        ends = [run.ends_at for run in self.runs if group.suspects & run.tested and run.ends_at is not None]
+        if self.usual_run is None:
+            return runs, None
+        return runs, (min(ends) + (runs - 1) * self.usual_run if ends else now + runs * self.usual_run)
 
 
 async def load_runs(tx: Transaction, queue: Queue, policy: Policy | None, now: datetime) -> QueueRuns:
@@ -207,17 +433,26 @@ async def load_runs(tx: Transaction, queue: Queue, policy: Policy | None, now: d
     status = await load_queue(tx, queue, policy, now)
     repository_id, branch = queue.repository.id, queue.base_branch
     usual = await load_usual_times(tx, repository_id, branch)
-    runs, waiting = group_runs(status.entries, usual, now)
-    every = await tx.entries.of_queue(queue.id) if status.held else ()
-    with_room = {view.entry.id for view in status.entries}
-    recent = await tx.timeline_reads.departures(repository_id, branch, limit=RECENT)
-    health = await load_health(tx, [queue], now)
+    entries = [view.entry for view in status.entries]
+    runs = group_runs(entries, status.trains.runs if status.trains else (), usual, now)
+    in_runs = {number for run in runs for number in run.numbers}
+    left = await tx.timeline_reads.departures(repository_id, branch, limit=_LEFT_READ)
+    queued = {entry.number for entry in (*entries, *status.without_room, *status.outside)}
+    last = {each.number: (each, event) for each, event in reversed(left) if each.number not in queued}
+    gone = sorted(last.values(), key=lambda each: each[0].left_at, reverse=True)
+    today = DepartureQuery(day_of(now), day_of(now), frozenset({repository_id}), branch)
     return QueueRuns(
         status,
         runs,
-        waiting,
-        tuple(entry for entry in every if entry.id not in with_room),
+        tuple(view for view in status.entries if view.entry.number not in in_runs),
         blocker_states(queue, status.blockers),
-        recent,
-        health[queue.id],
+        tuple(each for each in left if each[0].outcome is EntryStatus.LANDED),
+        tuple(each for each in gone if each[0].outcome is EntryStatus.FAILED),
+        tuple(each for each in gone if each[0].outcome is EntryStatus.CANCELLED),
+        sum((await tx.statistics.landings(today)).values()),
+        (await load_health(tx, [queue], now))[queue.id],
+        next_landing(
+            runs, entries, status.blockers, await load_durations(tx, repository_id, branch) if entries else (), now
+        ),
+        timedelta(seconds=max(usual.values())) if usual else None,
     )

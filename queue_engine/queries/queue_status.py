@@ -176,8 +176,8 @@ class QueueStatus:
 
     queue: Queue
     entries: tuple[EntryView, ...]
-    held: int
-    """How many entries wait for room."""
+    without_room: tuple[Entry, ...]
+    """Entries that wait for room, in order."""
     blockers: tuple[Blocker, ...]
     trains: TrainStatus | None = None
     """The trains of a queue that has some."""
@@ -205,6 +205,11 @@ class QueueStatus:
     def fallback(self) -> TrainBlocker | None:
         """Why IMQ tests one entry after the other, if the configuration asks for trains."""
         return None if self.trains is None else self.trains.off
+
+    @property
+    def held(self) -> int:
+        """How many entries wait for room."""
+        return len(self.without_room)
 
     @property
     def not_ready(self) -> int:
@@ -305,7 +310,9 @@ async def load_queue(tx: Transaction, queue: Queue, policy: Policy | None, now: 
     trains = await trains_of(tx, queue)
     views = tuple(entry_view(queue, entries, entry, holding, durations, now, trains) for entry in entries)
     outside = await tx.entries.not_ready(queue.id)
-    return QueueStatus(queue, views, len(every) - len(entries), holding, trains, outside)
+    with_it = {entry.id for entry in entries}
+    without_room = tuple(entry for entry in every if entry.id not in with_it)
+    return QueueStatus(queue, views, without_room, holding, trains, outside)
 
 
 async def load_summaries(

@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from queue_engine.core.read_model import serialized
+from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import Entry, TimelineEvent
 from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, Run, RunState
+from queue_engine.rules.check_progress import safe_link
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
 
@@ -22,6 +24,10 @@ class FailingMembers:
     """Those of the run that have not landed, in the order of the queue."""
     suspects: frozenset[int]
     """Members that no run has passed with since."""
+    run: int | None = None
+    """The id of the run, if plans still know it."""
+    checks: tuple[FailingCheck, ...] = ()
+    """The checks that failed, as far as plans keep them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +125,7 @@ def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
     off = memory.get("off")
     return TrainStatus(
         runs=tuple(runs),
-        failed=tuple(_group(each, queue) for each in trains.get("failures", ())),
+        failed=tuple(_group(each, queue, memory.get("failed") or ()) for each in trains.get("failures", ())),
         qualified=frozenset(each["id"] for each in trains.get("queue", ()) if each.get("qualified_at") is not None),
         conflicts=_conflicts(memory.get("conflicts") or {}, queue),
         tested_alone={
@@ -134,10 +140,16 @@ def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
     )
 
 
-def _group(failure: Mapping[str, Any], queue: Sequence[int]) -> FailingMembers:
+def _group(failure: Mapping[str, Any], queue: Sequence[int], known: Sequence[Mapping[str, Any]]) -> FailingMembers:
     order = {number: place for place, number in enumerate(queue)}
     members = sorted(failure["content"], key=lambda number: order.get(number, len(order)))
-    return FailingMembers(tuple(members), frozenset(failure["suspects"]))
+    # Members may have landed since the run failed: the smallest run with all that have not is the one.
+    its_own = [each for each in known if set(members) <= set(each["members"])]
+    run = min(reversed(its_own), key=lambda each: len(each["members"]), default=None)
+    if run is None:
+        return FailingMembers(tuple(members), frozenset(failure["suspects"]))
+    checks = tuple(FailingCheck(each["name"], safe_link(each.get("url"))) for each in run.get("checks") or ())
+    return FailingMembers(tuple(members), frozenset(failure["suspects"]), run["run"], checks)
 
 
 def _conflicts(stored: Mapping[str, Any], queue: Collection[int]) -> dict[int, tuple[int, ...]]:

@@ -418,6 +418,14 @@ class Statistics:
         found = await self._connection.execute(select(of.day, func.sum(of.departures)).where(*where).group_by(of.day))
         return {row[0]: int(row[1]) for row in found}
 
+    async def by_queue(self, query: DepartureQuery) -> dict[tuple[int, str, int, str], int]:
+        """Count the departures by repository, base branch, day and outcome."""
+        of = departure_days.c
+        each = (of.repository_id, of.base_branch, of.day, of.outcome)
+        statement = select(*each, func.sum(of.departures)).where(*query.of_days(departure_days)).group_by(*each)
+        found = await self._connection.execute(statement)
+        return {(row[0], row[1], row[2], row[3]): int(row[4]) for row in found}
+
     async def waited(self, query: DepartureQuery, share: float, *, among: int) -> float | None:
         """Return how long at most this share of the landings waited; `among` is the number of landings."""
         if among == 0:

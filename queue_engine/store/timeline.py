@@ -3,7 +3,7 @@
 Each read seeks in an index of the timeline and reads a bounded number of rows, however long the timeline is.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -281,6 +281,37 @@ def _waits(size: int) -> CompoundSelect[Any]:
     )
 
 
+@cache
+def _last_of_each(size: int) -> CompoundSelect[Any]:
+    """Select the data of the last such events of so many queues: one seek in the index for each, in one statement."""
+    of = timeline.c
+    of_each = (
+        select(bindparam(f"queue_{n}", type_=BigInteger).label("queue_id"), of.data)
+        .where(
+            of.repository_id == bindparam(f"repository_{n}", type_=BigInteger),
+            of.base_branch == bindparam(f"branch_{n}"),
+            _EVENT,
+        )
+        .order_by(of.id.desc())
+        .limit(_AT_MOST)
+        .subquery()
+        for n in range(size)
+    )
+    return union_all(*(select(each.c.queue_id, each.c.data) for each in of_each))
+
+
+def _in_parts(some: Sequence[Queue]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield, for a part of the queues each, the size of the statement that reads it, and its values."""
+    for first in range(0, len(some), _SIZES[-1]):
+        part = some[first : first + _SIZES[-1]]
+        size = next(each for each in _SIZES if each >= len(part))
+        keys = [(queue.id, queue.repository.id, queue.base_branch) for queue in part]
+        values: dict[str, Any] = {}
+        for n, key in enumerate((*keys, *[_NO_QUEUE] * (size - len(part)))):
+            values |= dict(zip((f"queue_{n}", f"repository_{n}", f"branch_{n}"), key, strict=True))
+        yield size, values
+
+
 class TimelineReads:
     """Reads of a bounded part of the timeline, for pages, statistics and ETAs, on one connection."""
 
@@ -329,15 +360,21 @@ class TimelineReads:
     async def waits(self, some: Sequence[Queue], since: datetime, *, limit: int) -> tuple[WaitRecord, ...]:
         """Return the departures since then of each of these queues, the last `limit`, each pull request once."""
         found: list[WaitRecord] = []
-        for first in range(0, len(some), _SIZES[-1]):
-            part = some[first : first + _SIZES[-1]]
-            size = next(each for each in _SIZES if each >= len(part))
-            keys = [(queue.id, queue.repository.id, queue.base_branch) for queue in part]
-            values: dict[str, Any] = {"since": since, "at_most": limit}
-            for n, key in enumerate((*keys, *[_NO_QUEUE] * (size - len(part)))):
-                values |= dict(zip((f"queue_{n}", f"repository_{n}", f"branch_{n}"), key, strict=True))
-            found += (WaitRecord(*row) for row in await self._connection.execute(_waits(size), values))
+        for size, values in _in_parts(some):
+            these = {**values, "since": since, "at_most": limit}
+            found += (WaitRecord(*row) for row in await self._connection.execute(_waits(size), these))
         return tuple(found)
+
+    async def last_of_each(
+        self, some: Sequence[Queue], event: str, *, limit: int
+    ) -> dict[int, tuple[Mapping[str, Any], ...]]:
+        """Return the data of the last `limit` such events of each of these queues, by its id, newest first."""
+        found: dict[int, tuple[Mapping[str, Any], ...]] = {}
+        for size, values in _in_parts(some):
+            rows = await self._connection.execute(_last_of_each(size), {**values, "event": event, "at_most": limit})
+            for queue_id, data in rows:
+                found[queue_id] = (*found.get(queue_id, ()), data or {})
+        return found
 
     async def departures(
         self, repository_id: int, base_branch: str, *, limit: int

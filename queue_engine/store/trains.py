@@ -1,6 +1,6 @@
 """Memories of plans, one for each queue, as JSON; each write is compare-and-set on the version."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from queue_engine.store.tables import trains
 
 _ITS_OWN = trains.c.queue_id == bindparam("its_queue", type_=Integer)
 _GET = select(trains).where(_ITS_OWN)
+_OF_QUEUES = select(trains).where(trains.c.queue_id.in_(bindparam("its_queues", expanding=True)))
 _SAVE = update(trains).where(_ITS_OWN, trains.c.version == bindparam("its_version", type_=Integer))
 _REMOVE = delete(trains).where(_ITS_OWN)
 
@@ -35,6 +36,11 @@ class TrainMemories:
         """Return the memory of this queue, empty if there is none."""
         row = (await self._connection.execute(_GET, {"its_queue": queue_id})).first()
         return TrainMemory(queue_id, 0, {}) if row is None else TrainMemory(queue_id, row.version, row.memory)
+
+    async def of_queues(self, queue_ids: Collection[int]) -> dict[int, Mapping[str, Any]]:
+        """Return the memories of these queues, by the queue's id; a queue without one is left out."""
+        found = await self._connection.execute(_OF_QUEUES, {"its_queues": list(queue_ids)})
+        return {row.queue_id: row.memory for row in found}
 
     async def save(self, changed: TrainMemory) -> TrainMemory:
         """Store a memory, and return it with its new version. Raises StaleRecord if another was stored since."""

@@ -52,22 +52,21 @@ def memory(numbers: list[int]) -> dict[str, Any]:
 
 
 async def test_queue_page_draws_a_train_and_its_bisection(world: World) -> None:
-    """A maintainer sees the failed run, the run that bisects it, and the path of one pull request."""
+    """A maintainer sees the failed run, the run that looks for the cause, what is next, and one member's path."""
     first, second, third = [pull.number for pull in await bisected(world)]
     async with reader(world, "mona") as mona:
         page = await mona.get(f"{QUEUE}?member={first}")
         assert page.status == 200
-        assert "Trains" in page.text
-        assert f"Failed run the cause is one of the marked #{first} suspect, #{second} suspect, #{third} suspect" in (
-            page.text
-        )
-        assert f"checks run #{first} tested, #{second} tested" in page.text
-        assert "Tested : the run decides about it. Suspect : it may be the cause of the failure." in page.text
-        assert "Carried" not in page.text, "no member is"
-        assert page.html.count("marked") >= 2
-        assert "polyline" in page.tags
-        assert f"{QUEUE}?member={third}#trains" in page.links
-        assert "polyline" not in (await mona.get(QUEUE)).tags
+        assert "A run failed; smaller runs look for the cause. No action needed." in page.text
+        assert f"#{third} three : one of them, with main , breaks it." in page.text
+        assert f"Then #{third} three Tested when the run above ends." in page.text
+        assert "At worst about 3 more runs: then only the cause leaves, and the others keep their places." in page.text
+        assert page.html.count(" marked") >= 2, "the failed run, and the one that tests it now"
+        assert f"Marked: the path of #{first}" in page.text
+        assert " marked" not in (await mona.get(QUEUE)).html
+        overview = await mona.get("/")
+        assert "finding the cause" in overview.text
+        assert f"A run failed #{first} #{second}" in overview.text
 
 
 async def test_every_way_to_ask_says_what_a_train_does_with_a_pull_request(
@@ -82,7 +81,7 @@ async def test_every_way_to_ask_says_what_a_train_does_with_a_pull_request(
         page = await mona.get(f"/repositories/acme/widgets/pulls/{first}")
         assert failed in page.text.replace(" ,", ",").replace(" failed", " failed")
         assert chance in page.text
-        assert f"{QUEUE}?member={first}#trains" in page.links
+        assert f"{QUEUE}?member={first}#now" in page.links
     answer = (await (await caller(world, session)).ask("GET", path_of(pulls[0]))).body
     train = answer["entry"]["train"]
     assert (train["sentences"][0], train["sentences"][-1]) == (failed, f"A CI run with it failed. {chance}")

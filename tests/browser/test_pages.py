@@ -56,8 +56,8 @@ async def test_newcomer_logs_in_and_follows_a_pull_request_from_the_overview(sit
         page = visit.page
         await page.goto(f"{url(site)}/")
         await log_in(page, url(site), "mona")
-        await page.get_by_role("link", name="Overview").first.click()
-        await page.get_by_role("link", name="main", exact=True).first.click()
+        await page.get_by_role("link", name="Queues").first.click()
+        await page.get_by_role("link", name="acme/widgets main").first.click()
         assert page.url == f"{url(site)}{QUEUE}"
         await page.get_by_role("link", name=f"#{pulls['tested'].number}").first.click()
         await page.get_by_text("ci/test").first.wait_for()

@@ -21,6 +21,7 @@ OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--hide-scrollbars",
 )
 """Chromium as root, in a machine without a screen and without the internet."""
 

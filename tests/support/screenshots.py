@@ -1,94 +1,285 @@
-"""Makes the pictures of the pages for README and documents, from the demo: `make screenshots`."""
+"""Pictures of every page in six situations, from the emulator, and those of the documents: `make screenshots`.
+
+All go to `build/screenshots`, named by situation, page, window and colours, to look at after a change of the pages.
+`ARGS="bisecting red-base"` selects situations; the documents' pictures are renewed where theirs are among them.
+"""
 
 import asyncio
 import sys
 import tempfile
-import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from imq_demo.environment import Environment, open_environment
-from imq_demo.scenario import plan
-from imq_demo.scenario_runner import ScenarioRunner
-from tests.support.browsing import DESKTOP, PHONE, Visit, log_in, visiting
+from queue_engine.domain.departure import Departure
+from queue_engine.domain.model import EntryStatus
+from tests.acceptance.browsing import SETTINGS
+from tests.acceptance.page_readers import reader
+from tests.acceptance.train_world import a_train_world
+from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.support.browsing import DESKTOP, PHONE, log_in, visiting
 from tests.support.chromium import chromium, chromium_process
-from tests.support.real_time import LIMIT
+from tests.support.ports import held_port
 from tests.support.setup_process import ROOT
 
-FOLDER = ROOT / "docs" / "img"
-SEED = 7
-MAINTAINER = plan(SEED).maintainer
-_POLL_SECONDS = 0.05
-_MOST_TRIES = 40
+FOLDER = ROOT / "build" / "screenshots"
+DOCUMENTS = ROOT / "docs" / "img"
+QUEUE = "/repositories/acme/widgets/branches/main"
+MAINTAINER = "rhea"
+ZONE = "Europe/Berlin"
+MINUTE = timedelta(minutes=1)
 
-THEMES: dict[str, dict[str, Any]] = {
-    "": {"color_scheme": "light"},
-    "-dark": {"color_scheme": "dark"},
-    "-phone": {"color_scheme": "light", "viewport": PHONE, "device_scale_factor": 2},
+VIEWS: dict[str, dict[str, Any]] = {
+    "desktop": {"viewport": DESKTOP},
+    "desktop-dark": {"viewport": DESKTOP, "color_scheme": "dark"},
+    "phone": {"viewport": PHONE},
+    "phone-dark": {"viewport": PHONE, "color_scheme": "dark"},
 }
-"""The end of a picture's name, and the browser that shows the page so."""
+SHOWN_IN_DOCUMENTS = {
+    ("bisecting", "overview", "desktop"): "page-overview",
+    ("bisecting", "queue", "desktop"): "page-queue",
+    ("bisecting", "queue", "desktop-dark"): "page-queue-dark",
+    ("bisecting", "queue", "phone"): "page-queue-phone",
+    ("red-base", "pull-request", "desktop"): "page-pull-request",
+    ("bisecting", "requests", "desktop"): "page-requests",
+    ("bisecting", "statistics", "desktop"): "page-statistics",
+}
+"""Which pictures the documents show, and under which name."""
 
-IN_ALL_THEMES = {"queue"}
-"""The pages that the documents show in each theme; of others they show the first."""
+TITLES = (
+    "Warm the pot before brewing",
+    "Offer rooibos",
+    "Rename steep to infuse",
+    "Count cups, not litres",
+    "Write down how to release",
+    "Pour slowly",
+    "Let guests choose the milk",
+    "Move the settings page to the new router, with redirects for every old address",
+    "Type the events",
+    "Update the kettle",
+)
+
+
+def open_pulls(world: World, count: int, *, bad: int | None = None, prefix: str = "change") -> list[Any]:
+    """Open pull requests with titles that people write; the one at `bad` is green alone and red behind the base."""
+    people = ("mona", "hubot", "rhea")
+    return [
+        world.repository.open_pull_request(
+            TITLES[number % len(TITLES)],
+            head=f"{prefix}-{number}",
+            by=people[number % len(people)],
+            files={f"{prefix}-{number}.txt": "8\n" if number == bad else "0\n"},
+        )
+        for number in range(count)
+    ]
+
+
+async def idle(world: World) -> int:
+    """All is landed."""
+    return await past(world)
+
+
+async def running(world: World) -> int:
+    """A run tests three, and another one two that came later."""
+    await past(world)
+    pulls = open_pulls(world, 5)
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls[:3]:
+        pull.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    for pull in pulls[3:]:
+        pull.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    return int(pulls[0].number)
+
+
+async def bisecting(world: World) -> int:
+    """A run of four failed; a smaller one is under way, others wait, and one is not ready."""
+    await past(world)
+    pulls = open_pulls(world, 8, bad=2)
+    draft = world.repository.open_pull_request("Try another font", head="font", by="mona", files={"font.css": "font\n"})
+    draft.convert_to_draft(by="mona")
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"two.txt": "2\n"}, "Two more", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    for pull in (*pulls[:4], draft):
+        pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME + MINUTE)
+    for pull in pulls[4:]:
+        pull.label(LABEL, by="mona")
+    await world.pass_time(MINUTE)
+    return int(pulls[2].number)
+
+
+async def red_base(world: World) -> int:
+    """Somebody broke the base by hand, and three wait."""
+    await past(world)
+    pulls = open_pulls(world, 3)
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"limits.txt": "20\n"}, "Raise the limits", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 5)
+    return int(pulls[0].number)
+
+
+async def paused(world: World) -> int:
+    """A maintainer paused the queue, and two wait."""
+    await past(world)
+    pulls = open_pulls(world, 2)
+    await world.pass_time(CI_TIME * 2)
+    async with reader(world, MAINTAINER) as rhea:
+        await rhea.post(f"{QUEUE}/pause", reason="the release of 9.2")
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 3)
+    return int(pulls[0].number)
+
+
+async def waiting(world: World) -> int:
+    """Five hundred wait behind the run."""
+    number = await running(world)
+    async with world.bot.engine.store.transaction() as tx:
+        queue = next(each for each in await tx.queues.all() if each.base_branch == "main")
+        for place in range(500):
+            await tx.entries.add(
+                queue_id=queue.id,
+                number=10_000 + place,
+                title=TITLES[place % len(TITLES)],
+                author=("mona", "hubot", "rhea")[place % 3],
+                queued_by="mona",
+                queued_head=f"{place:040x}",
+                enqueued_at=world.clock.now(),
+            )
+    return number
+
+
+SITUATIONS: dict[str, Callable[[World], Awaitable[int]]] = {
+    "idle": idle,
+    "running": running,
+    "bisecting": bisecting,
+    "red-base": red_base,
+    "paused": paused,
+    "500-waiting": waiting,
+}
+"""How each situation comes about; each returns the pull request whose page is shown."""
+
+
+async def past(world: World) -> int:
+    """Land some, eject one, and have a week behind; returns one that landed."""
+    pulls = open_pulls(world, 6, prefix="past")
+    failing = world.repository.open_pull_request("Offer oolong", head="oolong", by="mona", files={"oolong.txt": "9\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"some.txt": "2\n"}, "Some", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    for pull in (*pulls, failing):
+        pull.label(LABEL, by="mona")
+        await world.pass_time(MINUTE)
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.until_status(failing, None)
+    await world.pass_time(MINUTE)
+    await add_week(world)
+    return int(pulls[0].number)
+
+
+async def add_week(world: World) -> None:
+    """What landed on the days before, of this queue, and a quiet queue beside it."""
+    other = world.github.create_repository(
+        "acme/recipes", files={"README.md": "Recipes\n"}, collaborators={"mona": "write", MAINTAINER: "admin"}
+    )
+    await world.pass_time(MINUTE)
+    now = world.clock.now()
+    async with world.bot.engine.store.transaction() as tx:
+        (queue,) = await tx.queues.all()
+        beside = replace(queue.repository, id=other.record.id, name="recipes")
+        await tx.queues.find_or_create(beside, "main", now)
+        for number, days in enumerate((1, 1, 1, 2, 3, 3, 3, 3, 4, 5, 5, 6)):
+            repository = beside if number % 5 == 4 else queue.repository
+            waited = 500.0 + 120 * number
+            await tx.departures.put(
+                Departure(
+                    id=1_000_000 + number,
+                    entry_id=f"{number:032x}",
+                    repository_id=repository.id,
+                    base_branch="main",
+                    number=5_000 + number,
+                    title=TITLES[number % len(TITLES)],
+                    author="mona",
+                    enqueued_at=now - timedelta(days=days, seconds=waited),
+                    left_at=now - timedelta(days=days),
+                    outcome=EntryStatus.LANDED,
+                    reason=None,
+                    waited=waited,
+                    capacity=waited - 200,
+                    checks=180.0,
+                    paused=0.0,
+                    base_red=0.0,
+                    other=20.0,
+                    ci_seconds=360.0,
+                    reruns=0,
+                )
+            )
+
+
+@asynccontextmanager
+async def a_site(directory: Path) -> AsyncIterator[World]:
+    """A world with trains whose bot has pages at a public address of this machine."""
+    with held_port() as port:
+        home = f"http://127.0.0.1:{port}"
+        settings = SETTINGS | {"IMQ_PUBLIC_URL": home, "PORT": str(port)}
+        async with a_train_world(directory, settings=settings) as world:
+            world.app.client_secret = SETTINGS["IMQ_GITHUB_CLIENT_SECRET"]
+            world.app.callback_urls = (f"{home}/auth/callback",)
+            # Half of a picture is what IMQ is about to do.
+            world.unsettled = "a picture is taken"
+            yield world
 
 
 async def main() -> None:
-    """Run the demo, and write a picture of each page while its queue is full, and at its end."""
+    """Take the pictures of the situations that the arguments name, or of all."""
     executable = chromium()
     if executable is None:
         sys.exit("There is no Chromium: install Debian's package chromium.")
-    with tempfile.TemporaryDirectory() as directory, chromium_process(executable, Path(directory)) as address:
-        scenario = plan(SEED)
-        async with open_environment(scenario, speed=1.0, seed=SEED) as environment:
-            runner = ScenarioRunner(environment, scenario)
-            await _run(runner, until_busy=True)
-            front = min(runner.queue.places, key=lambda number: runner.queue.places[number].position)
-            running = asyncio.create_task(_run(runner, until_busy=False))
-            await _take(address, environment, {"pull-request": _pull(front), "queue": _queue(), "overview": "/"})
-            await running
-            statistics = f"{_queue()}/statistics"
-            await _take(address, environment, {"statistics": statistics, "requests": "/requests"})
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, chromium_process(executable, Path(directory, "c")) as browser:
+        for name in sys.argv[1:] or SITUATIONS:
+            async with a_site(Path(tempfile.mkdtemp(dir=directory))) as world:
+                number = await SITUATIONS[name](world)
+                await take(browser, world, name, number)
 
 
-async def _run(runner: ScenarioRunner, *, until_busy: bool) -> None:
-    """Perform the scenario until some pull requests have landed and others wait, or to its end."""
-    deadline = time.monotonic() + LIMIT
-    while not runner.finished and time.monotonic() < deadline:
-        runner.advance()
-        landed = sum(pull.merged for pull in runner.pulls.values())
-        if until_busy and landed >= 2 and len(runner.queue.places) >= 3:
-            return
-        await asyncio.sleep(_POLL_SECONDS)
+def addresses(number: int) -> dict[str, str]:
+    """The pages, by the names of their pictures."""
+    return {
+        "overview": "/",
+        "queue": QUEUE,
+        "pull-request": f"/repositories/acme/widgets/pulls/{number}",
+        "requests": "/requests",
+        "statistics": f"{QUEUE}/statistics",
+        "dead-letters": "/dead-letters",
+        "account": "/account",
+        "not-found": "/no-such-page",
+    }
 
 
-async def _take(address: str, environment: Environment, pages: dict[str, str]) -> None:
-    for ending, options in THEMES.items():
-        shown = {name: path for name, path in pages.items() if not ending or name in IN_ALL_THEMES}
-        if not shown:
-            continue
-        async with visiting(address, **({"viewport": DESKTOP} | options)) as visit:
-            await log_in(visit.page, environment.bot.url, MAINTAINER)
-            for name, path in shown.items():
-                await _picture(visit, f"{environment.bot.url}{path}", FOLDER / f"page-{name}{ending}.png")
-
-
-async def _picture(visit: Visit, url: str, path: Path) -> None:
-    for _ in range(_MOST_TRIES):
-        answer = await visit.page.goto(url, wait_until="load")
-        if answer is None or answer.status != 200:
-            sys.exit(f"{url} answered {answer.status if answer else 'nothing'}")
-        # Between two runs a queue has no check to show.
-        if not url.endswith(_queue()) or await visit.page.locator("progress").count():
-            break
-    await visit.page.screenshot(path=path, full_page=False)
-
-
-def _queue() -> str:
-    return "/repositories/tea-house/teapot/branches/main"
-
-
-def _pull(number: int) -> str:
-    return f"/repositories/tea-house/teapot/pulls/{number}"
+async def take(browser: str, world: World, situation: str, number: int) -> None:
+    """Take a picture of each page in each window, and say where a page is wider than a phone, or long."""
+    url = world.environment["IMQ_PUBLIC_URL"]
+    for view, options in VIEWS.items():
+        async with visiting(browser, timezone_id=ZONE, **options) as visit:
+            await log_in(visit.page, url, MAINTAINER)
+            for page, path in addresses(number).items():
+                await visit.page.goto(f"{url}{path}", wait_until="load")
+                await visit.page.screenshot(path=FOLDER / f"{situation}-{page}-{view}.png", full_page=True)
+                if (name := SHOWN_IN_DOCUMENTS.get((situation, page, view))) is not None:
+                    await visit.page.screenshot(path=DOCUMENTS / f"{name}.png")
+                high = await visit.page.evaluate("document.documentElement.scrollHeight / innerHeight")
+                wide = await visit.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                print(f"{situation} {page} {view}: {high:.1f} screens{', TOO WIDE' if wide > 0 else ''}")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ _HIDDEN = {
 """Characters that change the direction of the text after them, with which a title could rearrange what IMQ says beside
 it; and characters of no width, with which two names look alike. Persian, and joined emoji, need others of these.
 """
+_DAYS_NAMED = 6
+"""From so many days on, an instant has its date and not its day of the week."""
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -83,6 +85,9 @@ def environment() -> Environment:
     found.filters |= {
         "ago": pass_context(_ago),
         "instant": instant,
+        "capitalized": lambda words: words[:1].upper() + words[1:],
+        "clock": pass_context(_clock),
+        "coded": _coded,
         "duration": duration,
         "url": _quoted,
         "json": json.dumps,
@@ -149,6 +154,27 @@ def _ago(context: Context, value: datetime) -> str:
     if abs(seconds) < 1:
         return "now"
     return f"{duration(seconds)} ago" if seconds > 0 else f"in {duration(-seconds)}"
+
+
+def _clock(context: Context, value: datetime) -> str:
+    """Format an instant as people read a clock: 15:42 today, Mon 08:00 within a week, else 4 Dec 08:00."""
+    days = abs((value.date() - context["now"].date()).days)
+    if days == 0:
+        return f"{value:%H:%M}"
+    return f"{value:%a %H:%M}" if days < _DAYS_NAMED else f"{value.day} {value:%b %H:%M}"
+
+
+def _coded(text: str) -> object:
+    """Show what stands between two backticks as code; a single one is text."""
+    from markupsafe import Markup, escape
+
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return text
+    shown = (escape(visible(piece)) for piece in pieces)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if place % 2 else piece for place, piece in enumerate(shown)
+    )
 
 
 def _quoted(value: object) -> str:

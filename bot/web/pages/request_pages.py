@@ -132,6 +132,8 @@ class RequestPages:
     async def _render(self, request: web.Request, template: str, listing: RequestListing) -> web.Response:
         who = self._site.entrance(request)
         found, cursor = await self._load(who.token, listing)
+        if listing.state is RequestStatusKind.ALL and listing.cursor is None:
+            found = await self._open_first(who.token, listing, found)
         may = await self._controlled(who.token, found)
         rows = [
             RequestRow(
@@ -156,6 +158,16 @@ class RequestPages:
             states=tuple(RequestStatusKind),
             live=f"/events?{urlencode(watched)}" if watched else "/events",
         )
+
+    async def _open_first(
+        self, token: Token, listing: RequestListing, found: Sequence[RequestStatus]
+    ) -> Sequence[RequestStatus]:
+        """Return these requests behind the failed and the pending ones, however old those are."""
+        first: dict[str, RequestStatus] = {}
+        for state in (RequestStatusKind.FAILED, RequestStatusKind.PENDING):
+            of_state, _ = await self._load(token, listing.model_copy(update={"state": state}))
+            first |= {each.id: each for each in of_state}
+        return (*first.values(), *(each for each in found if each.id not in first))
 
     async def _retry(self, request: web.Request) -> web.Response:
         found, by = await self._changed_by(request)

@@ -2,22 +2,16 @@
 
 A spreadsheet in a country with a decimal comma takes the semicolon as separator (OWASP, "CSV Injection"). So what
 follows a semicolon counts as a beginning, too, also behind spaces and quotes.
-
-pygal draws the charts. It adds a script, a style sheet and a tooltip to each, which the pages' Content-Security-Policy
-refuses, so they are removed. The library is imported at the first chart, because it takes 8 MB.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, lru_cache
 from io import StringIO
-from math import ceil, floor, log10
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -29,7 +23,8 @@ from bot.api import routes
 from bot.api.branch_routes import STATISTICS, StatisticsQuery
 from bot.api.payload import json_data, query
 from bot.web.addresses import queue_url
-from bot.web.pages.render import duration, visible
+from bot.web.pages.charts import Bar, columns, rows
+from bot.web.pages.render import duration
 from bot.web.pages.site import Site
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
@@ -103,141 +98,6 @@ def _written(rows: Iterable[Sequence[Cell]]) -> str:
 
 def _safe(cell: Cell) -> Cell:
     return _FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell
-
-
-_LABEL_LENGTH = 28
-_ROW = 34
-_MARGINS = 60
-_KEPT = 64
-"""Drawn charts of at most about 50 KB each: a page that is opened again draws those only whose figures changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar: its name, its size, the text that says both, and the address of the pull requests behind it."""
-
-    name: str
-    value: float
-    text: str
-    address: str | None = None
-
-
-@cache
-def _library() -> Any:
-    """Import pygal, without the hook that it adds to all later imports: Python warns of each that lacks `find_spec`.
-
-    Where lxml is installed, pygal would build trees of lxml, which take no elements of Python's.
-    """
-    hooks = tuple(sys.meta_path)
-    import pygal  # type: ignore[import-untyped]
-    from pygal.etree import etree  # type: ignore[import-untyped]
-
-    etree.to_etree()
-    sys.meta_path[:] = hooks
-    return pygal
-
-
-def columns(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
-    """Draw upright bars, as for days. `key` is unique on the page."""
-    upright = _library().Bar
-
-    every = max(1, len(bars) // 10)
-    labels = [bar.name if index % every == 0 else "" for index, bar in enumerate(bars)]
-    return _draw(upright, key, title, description, tuple(bars), height=260, x_labels=tuple(labels))
-
-
-def rows(key: str, title: str, description: str, bars: Sequence[Bar]) -> str:
-    """Draw bars beneath each other, the first on top. `key` is unique on the page."""
-    lying = _library().HorizontalBar
-
-    # pygal draws the first bar at the bottom.
-    bars = tuple(reversed(bars))
-    labels = tuple(_short(bar.name) for bar in bars)
-    return _draw(lying, key, title, description, bars, height=_MARGINS + _ROW * len(bars), x_labels=labels)
-
-
-@lru_cache(maxsize=_KEPT)
-def _draw(
-    kind: Any,
-    key: str,
-    title: str,
-    description: str,
-    bars: tuple[Bar, ...],
-    *,
-    height: int,
-    x_labels: tuple[str, ...],
-) -> str:
-    # Imported at the first chart: most processes never need Python's XML.
-    from xml.etree import ElementTree as Tree
-
-    chart = kind(
-        js=(),
-        css=(),
-        width=800,
-        height=height,
-        margin=8,
-        show_legend=False,
-        print_values=False,
-        x_labels=list(x_labels),
-        truncate_label=-1,
-    )
-    chart.add("", [{"value": bar.value, "xlink": {"href": bar.address}} if bar.address else bar.value for bar in bars])
-    chart.value_formatter = _plain
-    chart.y_labels = _scale(max((bar.value for bar in bars), default=0))
-    drawn = chart.render_tree()
-    _clean(drawn, bars)
-    drawn.attrib.clear()
-    drawn.attrib.update(
-        {
-            "class": "chart",
-            "viewBox": f"0 0 800 {height}",
-            "role": "group",
-            "aria-labelledby": f"{key}-title",
-            "aria-describedby": f"{key}-description",
-        }
-    )
-    named = [Tree.Element("title", {"id": f"{key}-title"}), Tree.Element("desc", {"id": f"{key}-description"})]
-    named[0].text, named[1].text = title, description
-    for index, element in enumerate(named):
-        drawn.insert(index, element)
-    return visible(Tree.tostring(drawn, encoding="unicode"))
-
-
-def _clean(drawn: Any, bars: Sequence[Bar]) -> None:
-    """Keep axes and bars; name each bar, whose link is the only one."""
-    from xml.etree import ElementTree as Tree
-
-    for parent in list(drawn.iter()):
-        for child in list(parent):
-            overlay = "overlay" in child.get("class", "") if isinstance(child.tag, str) else True
-            if overlay or child.tag in ("defs", "title", "desc", "script", "style"):
-                parent.remove(child)
-        for name in ("style", "id", "target"):
-            parent.attrib.pop(name, None)
-    marks = [element for element in drawn.iter("g") if element.get("class") == "bar"]
-    for mark, bar in zip(marks, bars, strict=True):
-        link = mark.find("a")
-        heading = Tree.Element("title")
-        heading.text = bar.text
-        (mark if link is None else link).insert(0, heading)
-        if link is not None:
-            link.attrib.clear()
-            link.set("href", bar.address or "")
-
-
-def _scale(most: float) -> list[float]:
-    """Return about five round values from 0 to the largest."""
-    step = 10 ** floor(log10(most / 5)) if most > 5 else 1
-    step *= next(factor for factor in (1, 2, 5, 10) if step * factor * 5 >= most)
-    return [index * step for index in range(ceil(most / step) + 1)] if most else [0, 1]
-
-
-def _plain(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LABEL_LENGTH else f"{name[: _LABEL_LENGTH - 1]}…"
 
 
 _NAME = 300
@@ -368,6 +228,11 @@ IN_FILE = 10_000
 IN_PART = 250
 """How many of them are loaded at once: in a few milliseconds."""
 _MOST_BARS = 12
+_FEWEST_BARS = 7
+"""So many days or weeks a chart of landings has at least."""
+_WAIT_UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+_FEWEST_UNITS = 2
+"""So many units the longest wait has at least."""
 _WAITS = {
     WaitKind.CAPACITY: "Others ahead",
     WaitKind.CHECKS: "Checks",
@@ -424,7 +289,10 @@ class StatisticsPages:
             days=days,
             periods=PERIODS,
             found=found,
-            charts=_charts(scope, found, days),
+            landings=(landings := _since_first(found.landings)),
+            shown_from=landings[0].first if landings else found.first,
+            unit=_unit(found)[0],
+            charts=_charts(scope, found, landings, days),
             waits=[(_WAITS[kind], seconds, scope.wait_url(days, kind)) for kind, seconds in found.mean_wait.items()],
             health=_health(found),
             reason_name=reason_name,
@@ -490,23 +358,36 @@ def reason_name(count: ReasonCount) -> str:
     return f"{count.outcome.value}{words}"
 
 
-def _charts(scope: Scope, found: QueueStatistics, days: int) -> dict[str, str]:
+def _since_first(landings: Sequence[LandingCount]) -> Sequence[LandingCount]:
+    """Return the counts from the first landing on, which has the width of at least a week beside it."""
+    first = next((place for place, each in enumerate(landings) if each.landed), 0)
+    return landings[max(0, min(first, len(landings) - _FEWEST_BARS)) :]
+
+
+def _unit(found: QueueStatistics) -> tuple[str, float]:
+    """Return the unit that suits the longest mean wait, and its seconds."""
+    longest = max(found.mean_wait.values(), default=0)
+    return next((name, size) for name, size in _WAIT_UNITS if longest >= size * _FEWEST_UNITS or size == 1)
+
+
+def _charts(scope: Scope, found: QueueStatistics, landings: Sequence[LandingCount], days: int) -> dict[str, str]:
     """Draw a chart for each table that has rows; each bar leads to its pull requests."""
     charts: dict[str, str] = {}
     if found.landed:
         text = f"{_pulls(found.landed)} landed from {found.first} to {found.last}."
-        charts["landings"] = columns("landings", "Landings", text, list(_landing_bars(scope, found, days)))
+        charts["landings"] = columns("landings", "Landings", text, list(_landing_bars(scope, landings, days)))
         text = "The mean time that a landing spent on each part of its wait."
+        unit, size = _unit(found)
         bars = [
             Bar(
                 _WAITS[kind],
-                round(seconds / 60, 1),
-                f"{_WAITS[kind]}: {seconds / 60:.1f} minutes",
+                round(seconds / size, 1),
+                f"{_WAITS[kind]}: {duration(seconds)}",
                 scope.wait_url(days, kind),
             )
             for kind, seconds in found.mean_wait.items()
         ]
-        charts["waits"] = rows("waits", "Wait of a landing, in minutes", text, bars)
+        charts["waits"] = rows("waits", f"Wait of a landing, in {unit}", text, bars)
     if found.reasons:
         text = "Each pull request counts once, by its last departure."
         bars = [_bar(reason_name(each), each.pulls, scope.reason_url(days, each)) for each in found.reasons]
@@ -526,8 +407,8 @@ def _pulls(count: int) -> str:
     return "1 pull request" if count == 1 else f"{count} pull requests"
 
 
-def _landing_bars(scope: Scope, found: QueueStatistics, days: int) -> Iterator[Bar]:
-    for each in found.landings:
+def _landing_bars(scope: Scope, landings: Sequence[LandingCount], days: int) -> Iterator[Bar]:
+    for each in landings:
         span = f"{each.first}" if each.first == each.last else f"{each.first} to {each.last}"
         text = f"{span}: {each.landed} landed"
         yield Bar(f"{each.first:%b} {each.first.day}", each.landed, text, scope.landings_url(days, each))

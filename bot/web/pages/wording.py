@@ -9,14 +9,15 @@ from bot.web.pages.render import duration, instant
 from notifications.render.status import Names, answer_text, status_lines
 from notifications.render.timeline_text import first_line, without_itself
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
-from notifications.texts.waiting import AHEAD_OF_IT, LAST, NEXT, STATE
+from notifications.texts.waiting import ACTORS as WHO_ACTS
+from notifications.texts.waiting import AHEAD_OF_IT, BLOCKED, LAST, NEXT, SET_ASIDE, STATE
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
-from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus
+from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus, whose_move
 from queue_engine.rules.check_progress import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -48,6 +49,7 @@ STATES: Mapping[str, str] = {
     EntryStatus.LANDED: "landed",
     EntryStatus.FAILED: "ejected",
     EntryStatus.CANCELLED: "dequeued",
+    "refused": "refused",
     HELD: "waits for room",
     NOT_READY: "waits until it is ready",
     NOT_QUEUED: "not queued",
@@ -69,10 +71,10 @@ ACTORS: Mapping[str, str] = {
     PullRequestActor.AUTHOR: "The author has to act.",
     PullRequestActor.MAINTAINER: "A maintainer has to act.",
     PullRequestActor.OPERATOR: "The operator of IMQ has to act.",
-    PullRequestActor.CI: "The CI: people have nothing to do.",
-    PullRequestActor.GITHUB: "GitHub: people have nothing to do.",
-    PullRequestActor.IMQ: "IMQ: people have nothing to do.",
-    PullRequestActor.NONE: "Nobody has to act.",
+    PullRequestActor.CI: "No action needed: CI is at work.",
+    PullRequestActor.GITHUB: "No action needed: GitHub is at work.",
+    PullRequestActor.IMQ: "No action needed: IMQ is at work.",
+    PullRequestActor.NONE: "No action needed.",
 }
 """Who has to act next."""
 
@@ -93,10 +95,19 @@ def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, 
     return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready).next_step)
 
 
+def actor(reason: Reason | WaitReason) -> str:
+    """Return who has to act, for a narrow column."""
+    return WHO_ACTS[whose_move(reason)]
+
+
 def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[str, Pieces], ...]:
-    """Return what a pull request waits for as `/why` says it, each sentence with its heading."""
-    lines = status_lines(found, Names.of(None, policy))
-    return tuple((each.heading, _pieces(each.sentence)) for each in lines if each.heading not in _SHOWN_APART)
+    """Return what a pull request waits for as `/why` says it, each sentence with its heading.
+
+    The reason itself is the page's headline, so the blocker or the wait that it names is not among them.
+    """
+    lines = [each for each in status_lines(found, Names.of(None, policy)) if each.heading not in _SHOWN_APART]
+    said = next((each for each in lines if each.heading in (BLOCKED, SET_ASIDE)), None)
+    return tuple((each.heading, _pieces(each.sentence)) for each in lines if each is not said)
 
 
 def result_text(run: RunRecord) -> str:

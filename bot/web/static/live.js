@@ -150,6 +150,7 @@ class LivePage {
   tell(state) {
     if (state !== this.state) {
       this.state = state;
+      document.documentElement.dataset.live = state;
       const place = document.getElementById("live-status");
       if (place) {
         place.textContent = WORDS[state];

@@ -39,6 +39,7 @@ async function replace() {
   const changed = text !== shownText;
   shownText = text;
   morph(shown, present);
+  document.title = page.title;
   const time = page.querySelector("footer time");
   if (time) document.querySelector("footer time")?.replaceWith(document.importNode(time, true));
   document.dispatchEvent(new CustomEvent("imq:replaced"));

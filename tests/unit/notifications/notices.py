@@ -293,7 +293,7 @@ STATUS = QueueStatus(
             ),
         )
     ),
-    3,
+    (_ENTRY,) * 3,
     (_FROZEN,),
 )
 """What `/status` finds."""

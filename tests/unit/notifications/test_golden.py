@@ -88,9 +88,9 @@ REPLY_VARIANTS: Mapping[str, str] = {
     "not paused, and blocked": _reply(ReplyKind.NOT_PAUSED, **_STILL),
     "priority, delaying nobody": _reply(ReplyKind.PRIORITY, overtakes=[], preempts=None),
     "priority, preempting what has just begun": _reply(ReplyKind.PRIORITY, lost=None),
-    "status of an empty queue": _status(held=0),
+    "status of an empty queue": _status(without_room=()),
     "not ready, with a priority": _reply(ReplyKind.NOT_READY, priority=10),
-    "status with others outside the queue": _status(held=0, outside=(STATUS.entries[0].entry,) * 2),
+    "status with others outside the queue": _status(without_room=(), outside=(STATUS.entries[0].entry,) * 2),
     "an argument is missing": _reply(ReplyKind.NOT_UNDERSTOOD, argument=""),
     "an argument has a fault": _reply(ReplyKind.NOT_UNDERSTOOD, fault="has passed already"),
 }

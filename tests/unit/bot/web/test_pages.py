@@ -110,7 +110,7 @@ async def test_templates_escape_every_value_and_refuse_unknown_names(browser: Br
     """Markup in a title is text; a typing error in a template does not show as an empty place."""
     browser.person = MONA
     _, text = await browser.get("/example/page?title=%3Cscript%3Ealert(1)%3C/script%3E")
-    assert "<script" not in text
+    assert "<script>" not in text
     assert "&lt;b&gt;bold&lt;/b&gt;" in text
     with pytest.raises(UndefinedError):
         environment().from_string("{{ unknown }}").render()
@@ -233,6 +233,32 @@ def test_filters_format_instants() -> None:
     )
     given = template.render(now=now, at=now - timedelta(minutes=5), later=now + timedelta(hours=2))
     assert given == "5 min ago, in 2 h, now, 2026-11-23 15:50 UTC, a%2Fb"
+
+
+def test_clock_says_the_day_only_where_it_is_another() -> None:
+    """People read 15:42 at a glance; an instant of another day has its name, or its date."""
+    now = datetime(2026, 11, 23, 15, 55, tzinfo=UTC)
+    template = environment().from_string("{{ at|clock }}")
+    days = [template.render(now=now, at=now + timedelta(days=each)) for each in (0, 1, -5, 6, -30)]
+    assert days == ["15:55", "Tue 15:55", "Wed 15:55", "29 Nov 15:55", "24 Oct 15:55"]
+
+
+def test_code_of_a_text_is_between_two_backticks_and_markup_in_it_is_text() -> None:
+    """A detail may have any text of others."""
+    template = environment().from_string("{{ given|coded }}")
+    assert template.render(given="use `<b>`, not `i`") == "use <code>&lt;b&gt;</code>, not <code>i</code>"
+    assert template.render(given="one ` and <b>") == "one ` and &lt;b&gt;"
+
+
+async def test_missing_page_says_who_looks_and_offers_the_login(browser: Browser) -> None:
+    """Often another account may see it."""
+    _, stranger = await browser.get("/no/such/page")
+    assert "You are not logged in." in stranger
+    assert 'href="/login?to=/no/such/page"' in stranger
+    browser.person = MONA
+    _, hers = await browser.get("/no/such/page")
+    assert "You are logged in as <strong>mona</strong>" in hers
+    assert 'action="/logout"' in hers
 
 
 def test_keys_for_two_purposes_differ() -> None:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from queue_engine.domain.run import CheckTiming
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.run import CheckTiming, RunState
 from queue_engine.queries.check_view import (
     CheckStatus,
     CheckView,
     check_views,
     group_runs,
-    load_slow_checks,
     load_usual_times,
 )
 from queue_engine.store import Transaction
-from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, REPOSITORY, entry
-from tests.unit.queue_engine.queries.examples import entries, happened, viewed
+from tests.unit.queue_engine.queries.examples import entries, happened
+from tests.unit.queue_engine.queries.test_train_status import run
 
 
 def shown(timing: CheckTiming | None = None, **changes: Any) -> CheckView:
@@ -73,17 +73,44 @@ def test_run_without_a_candidate_has_no_checks() -> None:
     assert check_views(entry(pending_checks=("ci",)), {}, NOW) == ()
 
 
-def test_members_of_a_run_are_one_group() -> None:
-    """Runs of several members need no other page."""
-    first, second, third = entries(3)
-    second = changed(second, status=CHECKING, started_at=NOW)
-    second = replace(second, run=replace(second.run, id=7))
-    first = replace(first, run=replace(first.run, id=7))
-    views = [viewed(number, of=[first, second, third]) for number in (1, 2, 3)]
-    (run,), waiting = group_runs(views, {}, NOW)
-    assert [view.entry.number for view in run.members] == [1, 2]
-    assert (run.status, run.started_at, run.candidate) == (CHECKING, NOW, "head-1")
-    assert [view.entry.number for view in waiting] == [3]
+def test_runs_of_one_and_of_several_members_have_one_form() -> None:
+    """Each with its members that have not landed, the one with the front first."""
+    front, *others = entries(4, head="head-9", pending_checks=("ci",))
+    front = replace(front, run=replace(front.run, id=7))
+    several = run(8, 2, 3, 5)
+    landed = (*several.members[:2], replace(several.members[2], landed_sha="abc"))
+    found = group_runs([front, *others], [replace(several, members=landed)], {"ci": 120.0}, NOW + MINUTE)
+    assert [(each.id, each.numbers, each.state) for each in found] == [
+        (None, (1,), RunState.TESTING),
+        (8, (2, 3), RunState.TESTING),
+    ]
+    assert (found[0].started_at, found[0].candidate) == (NOW, "head-9")
+
+
+@pytest.mark.parametrize(
+    ("changes", "usual", "ends", "share"),
+    [
+        ({"pending_checks": ("ci",)}, {"ci": 120.0}, 2 * MINUTE, 0.5),
+        ({"pending_checks": ("ci",)}, {"ci": 30.0}, MINUTE, 1.0),
+        # Nothing says how long the check takes: one of two has ended.
+        ({"pending_checks": ("ci", "lint"), "completed_checks": ("lint",)}, {}, None, 0.5),
+        # Checks that nobody waits for do not count.
+        (
+            {"pending_checks": ("ci",), "timings": (CheckTiming("slow", None, NOW),)},
+            {"ci": 120.0, "slow": 9e3},
+            2 * MINUTE,
+            0.5,
+        ),
+        ({"status": EntryStatus.READY}, {"ci": 120.0}, MINUTE, 1.0),
+    ],
+)
+def test_run_ends_when_the_checks_that_it_waits_for_usually_do(
+    changes: dict[str, Any], usual: dict[str, float], ends: timedelta | None, share: float | None
+) -> None:
+    """A clock time, and never one that has passed."""
+    (front,) = entries(1, head="head-9", **changes)
+    (found,) = group_runs([replace(front, run=replace(front.run, id=7))], (), usual, NOW + MINUTE)
+    assert (found.ends_at, found.share) == (ends and NOW + ends, share)
 
 
 async def test_usual_times_are_those_of_the_last_passed_tests_of_the_branch(t: Transaction) -> None:
@@ -95,16 +122,13 @@ async def test_usual_times_are_those_of_the_last_passed_tests_of_the_branch(t: T
     assert await load_usual_times(t, REPOSITORY.id, "dev") == {}
 
 
-async def test_check_is_slow_after_twice_its_usual_time(t: Transaction) -> None:
+def test_check_is_slow_after_twice_its_usual_time() -> None:
     """Not before, and not a check that has ended."""
-    await happened(t, 8, "ready", data={"check_seconds": {"ci": 60.0}})
-    running = CheckTiming("ci", None, NOW - 2 * MINUTE)
-    tested = entry(status=CHECKING, head="head-2", pending_checks=("ci",), timings=(running,))
-    ended = entry(status=CHECKING, head="head-2", timings=(replace(running, ended=NOW, passed=True),))
-    assert await load_slow_checks(t, (tested, ended), NOW) == ()
-    ((found, view),) = await load_slow_checks(t, (tested, ended), NOW + MINUTE)
-    assert (found, view.name, view.elapsed, view.usual) == (tested, "ci", 3 * MINUTE, MINUTE)
-    updated = replace(tested, run=replace(tested.run, timings=()))
-    assert await load_slow_checks(t, (updated,), NOW + 2 * MINUTE) == ()
-    ((found, view),) = await load_slow_checks(t, (updated,), NOW + 3 * MINUTE)
-    assert (view.status, view.elapsed) == (CheckStatus.WAITING, 3 * MINUTE), "it may not have started at all"
+    view = shown(CheckTiming("ci", None, NOW))
+    assert [replace(view, elapsed=view.usual * times).is_slow for times in (1, 2, 3) if view.usual] == [
+        False,
+        False,
+        True,
+    ]
+    assert not replace(view, elapsed=timedelta(hours=1), status=CheckStatus.PASSED).is_slow
+    assert not replace(view, elapsed=timedelta(hours=1), usual=None).is_slow

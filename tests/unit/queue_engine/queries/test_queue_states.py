@@ -1,5 +1,6 @@
 """Queues at a glance: what runs, what landed last, since when blockers hold, and figures against their limits."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,15 +8,31 @@ import pytest
 from queue_engine.domain.blocker import Blocker, BlockerNotices
 from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall
 from queue_engine.domain.reasons import Reason
+from queue_engine.queries.check_view import group_runs
 from queue_engine.queries.pull_request_history import SHOWN, load_history, runs_of
-from queue_engine.queries.queue_states import FEWEST, blocker_states, health_of_last, load_health, load_states
-from queue_engine.queries.queue_status import load_summaries
+from queue_engine.queries.queue_states import (
+    FEWEST,
+    WEEK,
+    BlockerState,
+    Condition,
+    Overview,
+    QueueState,
+    blocker_states,
+    health_of_last,
+    load_health,
+    load_overview,
+    next_landing,
+    run_tree,
+)
+from queue_engine.queries.queue_status import QueueView, load_summaries
+from queue_engine.queries.train_status import FailingMembers
 from queue_engine.store import Transaction, timeline
 from tests.store.examples import changed, stand
 from tests.store.examples import queue as stored_queue
 from tests.store.test_departures import departure
 from tests.unit.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, REPOSITORY
-from tests.unit.queue_engine.queries.examples import happened, queue
+from tests.unit.queue_engine.queries.examples import entries, happened, queue
+from tests.unit.queue_engine.queries.test_train_status import run
 
 
 def test_each_blocker_has_its_own_beginning() -> None:
@@ -34,21 +51,85 @@ def test_each_blocker_has_its_own_beginning() -> None:
     assert [each.by for each in states] == ["rhea", None, None, None, None]
 
 
-async def test_state_has_what_runs_and_what_landed_last(t: Transaction) -> None:
-    """Of each queue its own, in a number of statements that does not depend on the number of queues."""
+async def test_overview_has_what_runs_and_what_landed_of_each_queue(t: Transaction) -> None:
+    """Of each queue its own, and the sums of all."""
     first, second = await stored_queue(t), await stored_queue(t, "dev")
     entry = await stand(t, first, 1)
     await t.entries.save(changed(entry, status=CHECKING, started_at=NOW))
     await happened(t, 8, "landed")
     await happened(t, 9, "landed")
-    states = await load_states(t, await load_summaries(t, NOW), NOW)
+    kinds: tuple[dict[str, Any], ...] = (
+        {},
+        {"left_at": NOW - 24 * HOUR},
+        {"outcome": EntryStatus.FAILED},
+        {"base_branch": "dev"},
+    )
+    for index, others in enumerate(kinds):
+        await t.departures.put(departure(index, number=index, **others))
+    found = await load_overview(t, await load_summaries(t, NOW), NOW)
     shown = {
-        state.view.queue.id: ([each.number for each in state.running], state.landed and state.landed.number)
-        for state in states
+        state.view.queue.id: (
+            [each.numbers for each in state.runs],
+            state.landed and state.landed.number,
+            state.week[-2:],
+        )
+        for state in found.states
     }
-    assert shown == {first.id: ([1], 9), second.id: ([], None)}
-    assert await load_states(t, (), NOW) == ()
-    assert not states[0].needs_person
+    assert shown == {first.id: ([(1,)], 9, (1, 1)), second.id: ([], None, (0, 1))}
+    assert [each.condition for each in found.states] == [Condition.TESTING, Condition.IDLE]
+    assert (found.queued, found.landed_today, found.failed_today, found.median_wait) == (1, 2, 1, 10.0)
+    assert found.needing == ()
+    nothing = await load_overview(t, (), NOW)
+    assert (nothing.states, nothing.queued, nothing.next_landing) == ((), 0, None)
+
+
+def test_queue_that_a_person_paused_comes_after_those_with_a_fault() -> None:
+    """Both need a person; only the fault is one."""
+    by_hand = (BlockerState(Blocker(Reason.PAUSED_BY_HAND, ""), None),)
+    red = (BlockerState(Blocker(Reason.BASE_RED, "ci"), None),)
+    frozen = (BlockerState(Blocker(Reason.FROZEN, ""), None),)
+    states = tuple(
+        QueueState(QueueView(queue(id=number), 1, 0, ()), blockers, (), (), None, (0,) * WEEK, None)
+        for number, blockers in enumerate((by_hand, red, frozen, ()))
+    )
+    found = Overview(states, 0, 0, None)
+    assert [each.view.queue.id for each in found.needing] == [1, 0]
+    assert [each.condition for each in states] == [
+        Condition.PAUSED,
+        Condition.BASE_RED,
+        Condition.FROZEN,
+        Condition.WAITING,
+    ]
+
+
+def test_tree_has_each_run_beneath_the_smallest_failed_one_that_it_bisects() -> None:
+    """And each failed part beneath the failed whole; what no run tests yet is next."""
+    runs = group_runs((), [run(33, 9, 3, tested={3}), run(31, 4, 5), run(32, 1)], {}, NOW)
+    failed = (FailingMembers((1, 2, 3, 6), frozenset({1, 2, 3, 6}), 7), FailingMembers((1, 2), frozenset({1, 2}), 8))
+    (whole, other) = run_tree(runs, failed)
+    assert whole.failed is not None
+    assert (whole.failed.run, whole.rest) == (7, (6,))
+    part, of_whole = whole.children
+    assert part.failed is not None
+    assert of_whole.run is not None
+    assert other.run is not None
+    assert (part.failed.run, [each.run and each.run.id for each in part.children], part.rest) == (8, [32], (2,))
+    assert (of_whole.run.id, other.run.id) == (33, 31)
+
+
+def test_nothing_lands_next_while_nothing_may() -> None:
+    """A pause stops what is tested; at a red base only its fix lands."""
+    front, fix = entries(2)
+    fix = replace(fix, fixes_base=True, run=replace(front.run, id=9, pending_checks=("ci",)), status=CHECKING)
+    front = replace(front, run=replace(front.run, id=8))
+    runs = group_runs((front, fix), (), {"ci": 60.0}, NOW)
+    tens = [10 * MINUTE] * FEWEST
+    assert next_landing(runs, (front, fix), (), (), NOW) == NOW + MINUTE
+    assert next_landing(runs, (front, fix), (Blocker(Reason.PAUSED_BY_HAND, ""),), tens, NOW) is None
+    assert next_landing(runs[:1], (front,), (Blocker(Reason.BASE_RED, "ci"),), tens, NOW) is None
+    assert next_landing(runs, (front, fix), (Blocker(Reason.BASE_RED, "ci"),), tens, NOW) == NOW + MINUTE
+    assert next_landing((), (front,), (), tens, NOW + MINUTE) == NOW + 10 * MINUTE, "by the landings before"
+    assert next_landing((), (front,), (), tens[1:], NOW) is None
 
 
 async def test_history_is_read_in_parts(t: Transaction) -> None:

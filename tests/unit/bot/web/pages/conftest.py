@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from bot.api.permissions import Access
 from bot.web.login.session_cookies import Viewer
 from bot.web.pages.pull_request import ShadowPage
-from bot.web.pages.queue import OverviewPage
+from bot.web.pages.queue import OverviewPage, QueuePage
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.statistics import StatisticsPages
 from queue_engine.config.model import Policy
@@ -34,7 +34,7 @@ async def browser(store: Store) -> AsyncIterator[Browser]:
 
     site = Site(engine, Access(engine, Reader()), github="https://github.com", identify=identify)
     app = web.Application()
-    add_pages(app, site, [OverviewPage(site), StatisticsPages(site), ShadowPage(site)])
+    add_pages(app, site, [OverviewPage(site), QueuePage(site), StatisticsPages(site), ShadowPage(site)])
     async with TestClient(TestServer(app)) as client:
         found = Browser(client, store, person())
         yield found

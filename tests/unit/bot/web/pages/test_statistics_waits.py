@@ -2,8 +2,10 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from html import unescape
 
+from tests.store.examples import NOW
 from tests.store.test_departures import LANDED
 from tests.unit.bot.web.pages.statistics_pages import QUEUE, Browser, put
 
@@ -17,9 +19,10 @@ async def test_each_part_of_the_wait_leads_to_the_landings_that_waited_for_it(br
         replace(LANDED, id=3, number=3, checks=30.0, capacity=0.0),
     )
     text = await browser.get(QUEUE)
-    for name, minutes, pulls in (("Checks", "0.7", 2), ("Others ahead", "3.3", 1)):
-        bar = re.search(rf'<a href="([^"]+/pulls\?[^"]+)"><title>{name}: {minutes} minutes', text)
-        cell = re.search(rf'<a href="([^"]+)">{name}</a></th><td[^>]*>{minutes}</td>', text)
+    assert "What landings wait for, in minutes" in text
+    for name, time, pulls in (("Checks", "40 s", 2), ("Others ahead", "3 min", 1)):
+        bar = re.search(rf'<a href="([^"]+/pulls\?[^"]+)"><title>{name}: {time}', text)
+        cell = re.search(rf'<a href="([^"]+)">{name}</a></th><td[^>]*>{time}</td>', text)
         assert bar is not None
         assert cell is not None
         assert bar[1] == cell[1]
@@ -28,7 +31,25 @@ async def test_each_part_of_the_wait_leads_to_the_landings_that_waited_for_it(br
 
 
 async def test_few_departures_have_no_verdict(browser: Browser) -> None:
-    """The overview and the statistics judge a queue from five departures on."""
+    """Statistics judge a queue from five departures on."""
     for count, expected in ((4, True), (5, False)):
         await put(browser.store, *(replace(LANDED, id=number, number=number) for number in range(1, count + 1)))
-        assert ("too few departures" in await browser.get(QUEUE)) is expected
+        assert ("too few to judge" in await browser.get(QUEUE)) is expected
+
+
+async def test_chart_of_landings_begins_with_the_first_and_its_unit_fits(browser: Browser) -> None:
+    """Ninety days without a landing say nothing, and a wait of two days is not 2,880 minutes."""
+    day = timedelta(days=1)
+    waits = ((1, 10 * day), (2, day))
+    await put(
+        browser.store,
+        *(
+            replace(LANDED, id=n, number=n, left_at=NOW - ago, waited=5 * 86400.0, capacity=5 * 86400.0)
+            for n, ago in waits
+        ),
+    )
+    text = await browser.get(f"{QUEUE}?days=90")
+    assert "Landings since the first" in text
+    assert text.count("</span></a></td>") == 11, "from the first landing to today"
+    assert "What landings wait for, in days" in text
+    assert "Others ahead: 5 d" in text
