@@ -116,7 +116,7 @@ async def test_pause_by_hand_stops_everybody_and_resume_lets_all_go_on(world: Wo
     assert (await control(world, pauses.pause, reason="the @disk is full")).concerned == (front.number,)
     assert not (await control(world, pauses.pause, reason="the @disk is full")).changed
     other.label(LABEL, by="mona")
-    await world.pass_time(24 * HOUR)
+    await world.pass_time(5 * HOUR)
     assert not front.merged
     for pull in (front, other):
         assert "paused" in world.comment(pull)

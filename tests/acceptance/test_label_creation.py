@@ -79,7 +79,7 @@ async def test_installation_that_may_not_create_labels_is_logged_once_a_day(
     world.grant("issues", "read")
     pull = await ready(world)
     await configure(world, "trigger_labels: [land]\n")
-    await world.pass_time(timedelta(hours=6))
+    await world.pass_time(timedelta(hours=2))
     assert ("land" in labels(world)) is not needs_issues
     refused = [each for each in logs if each["event"] == "label_not_created"]
     assert len(refused) == int(needs_issues)

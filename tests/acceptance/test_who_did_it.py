@@ -456,7 +456,7 @@ async def test_locked_conversation_has_the_words_on_the_check_run(world: World, 
     assert reason == ["checks_failed" if edits else "label_without_right"]
     assert reason[0].replace("_", " ") in (run.output["title"] or "")
     tried = world.requests(COMMENT, EDIT)
-    await world.pass_time(timedelta(hours=6))
+    await world.pass_time(timedelta(hours=2))
     assert world.requests(COMMENT, EDIT) == tried
     pull.lock(False, by="rhea")
     await world.settle()
