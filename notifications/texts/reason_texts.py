@@ -358,7 +358,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Look up the trace in IMQ's log, and report it." + REQUEUE,
     ),
     Reason.TREE_MISMATCH: ReasonText(
-        "{base} now holds another tree than the one that CI tested, so IMQ paused the queue.",
+        "The tree that landed on {base} is not the one that CI tested, so IMQ paused the queue.",
         "Compare the landed commit with the tested one, repair {base} if needed, and comment `/resume`.",
     ),
     Reason.INVARIANT_BROKEN: ReasonText(
