@@ -7,7 +7,7 @@ from typing import Any
 
 from notifications.render.comment import render_comment
 from notifications.render.timeline_text import Events
-from queue_engine.domain.departure import Cause, CheckFailure, NewCommits
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import FIRST_LINE, BlockerFacts, CommandReply, Notice, NoticeKind, Reply, ReplyKind
@@ -85,7 +85,7 @@ def _landed() -> Notice:
 
 
 def _failed(**known: Any) -> Notice:
-    failure = CheckFailure(_QUEUED_HEAD, ("test",), merged=True, reruns=1, **known)
+    failure = FailingCheckFacts(_QUEUED_HEAD, ("test",), merged=True, reruns=1, **known)
     return _left(Reason.CHECKS_FAILED, 31, checks=(_check("test", "failure", 25, 31),), failure=failure)
 
 

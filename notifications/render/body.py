@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from notifications import texts
-from notifications.render import failure_text, timeline_text, train_text
+from notifications.render import failing_checks, timeline_text, train_text
 from notifications.render.escape import (
     GHOST,
     MESSAGE_LIMIT,
@@ -76,7 +76,7 @@ def kind_text(notice: Notice) -> texts.KindText:
     if notice.reason is None or notice.kind is NoticeKind.NOT_READY:
         return text
     if notice.failure is not None and notice.failure.is_together and notice.reason is Reason.CHECKS_FAILED:
-        return failure_text.TOGETHER
+        return failing_checks.TOGETHER
     if notice.kind is NoticeKind.PAUSED:
         return BLOCKED_BY.get(notice.reason, text)
     return replace(text, headline=text.headline + WHY.get(notice.reason, ""))
@@ -98,7 +98,7 @@ def paragraphs(notice: Notice, *, mentions: bool, events: timeline_text.Events =
         *_other_blockers(notice),
         *failing_list(notice.failing),
         *_checks(notice),
-        *failure_text.hint(notice.failure),
+        *failing_checks.after_update(notice.failure),
         *_flaky(notice, events),
         *_landing(notice, events),
         *train_text.landing_paragraph(notice),

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from notifications import texts
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
-from notifications.render.failure_text import failure_sentences, next_step
+from notifications.render.failing_checks import failure_sentences, next_step
 from notifications.render.train_text import train_text
 from notifications.texts import reason_texts, waiting
 from notifications.texts.reason_texts import NOT_READY, ReasonText
@@ -291,10 +291,10 @@ def answer_text(
 
     `left`: how the pull request left for this reason.
     """
-    told = left_text(left, Names.of(base, policy))
-    text, known = told or reason_text(reason, not_ready=not_ready), policy or Policy()
+    known_text = left_text(left, Names.of(base, policy))
+    text, known = known_text or reason_text(reason, not_ready=not_ready), policy or Policy()
     fix = " or ".join(f"`{name}`" for name in known.fix_labels) or texts.NO_FIX_LABEL
     named = label or (None if policy is None else policy.trigger_label)
     shown = {"base": base or UNKNOWN_BASE, "label": f"`{named}`" if named else UNKNOWN_LABEL, "fix": fix}
-    sentence, step = text.sentence if told else text.sentence.format(**shown), text.next_step.format(**shown)
+    sentence, step = text.sentence if known_text else text.sentence.format(**shown), text.next_step.format(**shown)
     return ReasonText(sentence[:1].upper() + sentence[1:], step)

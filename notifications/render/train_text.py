@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
 from notifications.render.escape import code, commit, duration, link, pull_request
-from notifications.render.failure_text import numbers_text as _numbers
-from notifications.render.failure_text import run_sentence
+from notifications.render.failing_checks import numbers_text as _numbers
+from notifications.render.failing_checks import run_sentence
 from notifications.texts.headlines import KindText
 from queue_engine.domain.notice import Notice, NoticeKind, TrainNotice, TrainProgress
 
@@ -75,8 +75,8 @@ def with_candidate_page(notice: Notice, repository: str, website: str | None) ->
 
 def member_paragraph(notice: Notice) -> Iterable[str]:
     """Render which run tests the pull request, with whom, and what a bisection does."""
-    if notice.train is not None:
-        yield " ".join(_sentences(notice.train, notice))
+    if notice.train is not None and (sentences := " ".join(_sentences(notice.train, notice))):
+        yield sentences
 
 
 def state_sentence(notice: Notice) -> str | None:

@@ -71,7 +71,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckFailure:
+class FailingCheckFacts:
     """What IMQ knows of failed checks beside their reports: only what was read, so that people can rely on it."""
 
     head: str
@@ -136,7 +136,7 @@ class DequeueReason:
     """Whether GitHub says that `by` is a bot."""
     failing: tuple[FailingCheck, ...] = ()
     """The failed checks for programs and pages: one for each workflow run."""
-    failure: CheckFailure | None = None
+    failure: FailingCheckFacts | None = None
     """What else is known of failed checks."""
     pushed: str | None = None
     """The head that the caller read after a push."""

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from queue_engine.core.read_model import ReadModel
-from queue_engine.domain.departure import Cause, CheckFailure, NewCommits
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, FailingCheck
 from queue_engine.domain.reasons import Reason
 
@@ -253,7 +253,7 @@ class Notice(ReadModel):
     detail: str | None = None
     cause: Cause | None = None
     """Who caused the departure, if that is known."""
-    failure: CheckFailure | None = None
+    failure: FailingCheckFacts | None = None
     """For failed checks: what else is known of them."""
     new_commits: NewCommits | None = None
     """For a departure by a push."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.departure import Cause, CheckFailure, DequeueReason, NewCommits
+from queue_engine.domain.departure import Cause, DequeueReason, FailingCheckFacts, NewCommits
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.facts import as_data
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
@@ -146,7 +146,7 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     if why.failing:
         data["failing"] = as_data(why.failing)
     if why.failure is not None:
-        data["failure"] = adapter(CheckFailure).dump_python(why.failure, mode="json")
+        data["failure"] = adapter(FailingCheckFacts).dump_python(why.failure, mode="json")
     data |= check_data(entry, now)
     data |= _as_event_data(cause, new_commits)
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)

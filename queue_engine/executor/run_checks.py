@@ -17,7 +17,7 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.departure import CheckFailure
+from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
@@ -383,12 +383,12 @@ async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
     return ()
 
 
-async def _failure_of(state: TrainState, entry: Entry, failed: FailingChecks, checks: _Checks) -> CheckFailure:
+async def _failure_of(state: TrainState, entry: Entry, failed: FailingChecks, checks: _Checks) -> FailingCheckFacts:
     """Return what IMQ knows of the checks that failed in a run with this member, and on its own head.
 
     The own head is read for a member that leaves, and for no other: its author sees whether the change passes alone.
     """
-    found = CheckFailure(
+    found = FailingCheckFacts(
         entry.queued_head,
         tuple(dict.fromkeys(each["name"] for each in checks)),
         on_base=failed.on_base,
@@ -431,8 +431,8 @@ async def eject(state: TrainState, number: int) -> None:
         )
         reason = Reason.CHECKS_FAILED if failure is None else Reason(failure.reason)
         detail = None if failure is None else failure.detail
-        told = None
+        known = None
         if failure is not None and reason in FAILED_CHECKS and found:
-            told = await _failure_of(state, entry, failure, found)
-        await state.updates.dequeue(entry, reason, Facts(), detail=detail, checks=checks, failure=told)
+            known = await _failure_of(state, entry, failure, found)
+        await state.updates.dequeue(entry, reason, Facts(), detail=detail, checks=checks, failure=known)
     await state.remember(ejected_member(state.memory, number))

@@ -16,7 +16,7 @@ import structlog
 
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.departure import CheckFailure, DequeueReason
+from queue_engine.domain.departure import DequeueReason, FailingCheckFacts
 from queue_engine.domain.errors import GitHubError, Refused
 from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, UnmetRequirement
@@ -198,7 +198,7 @@ class EntryUpdates:
         *,
         detail: str | None,
         checks: Checks = (),
-        failure: CheckFailure | None = None,
+        failure: FailingCheckFacts | None = None,
     ) -> None:
         """Dequeue the entry, with what this pass has read, and with what else is known of failed checks."""
         if reason is Reason.HEAD_CHANGED and (other := await self._updated_for(entry, facts)) is not None:
@@ -223,11 +223,11 @@ class EntryUpdates:
             await record.dequeue(change, entry, why, self.policy)
         _log.info("dequeued", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
 
-    async def _with_landings(self, entry: Entry, failure: CheckFailure) -> CheckFailure:
-        """Return with it what landed on the base since the queued head left it, where the change had passed alone.
+    async def _with_landings(self, entry: Entry, failure: FailingCheckFacts) -> FailingCheckFacts:
+        """Add what landed on the base since the queued head left it, if the change had passed alone.
 
-        GitHub's comparison lists the commits; IMQ's own timeline knows which of them are landings. Without an answer
-        it stays unknown: nobody waits for that.
+        GitHub's comparison lists the commits, and IMQ's own timeline knows which of them are landings. If GitHub does
+        not answer, that stays unknown.
         """
         head_branch = entry.head_branch or ""
         fork = bool(head_branch) and not head_branch.startswith(f"{entry.repository.full_name}:")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.departure import CheckFailure
+from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.facts import CheckReport, CheckState, unreported_check
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
@@ -59,7 +59,7 @@ BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "e
 asks a person to act on this change."""
 
 FAILED_CHECKS = frozenset({Reason.CHECKS_FAILED, Reason.CHECKS_BROKE_DOWN})
-"""Reasons for which `failure_of` tells more."""
+"""Reasons that `failure_of` explains."""
 
 _UNDER_WAY = "already running"
 """Part of GitHub's message when it refuses to rerun a workflow that has not ended (403)."""
@@ -201,12 +201,12 @@ def _blame(run: Run, failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) 
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
 
 
-def failure_of(head: str, run: Run, failed: Sequence[CheckReport], facts: Facts) -> CheckFailure:
+def failure_of(head: str, run: Run, failed: Sequence[CheckReport], facts: Facts) -> FailingCheckFacts:
     """Return what these facts say of failed checks of a run, for people: `head` is the queued head."""
     names = _names(failed)
     before = [(check, report_on_base(check, facts.former_reports or ())) for check in failed]
     on_base = [report_on_base(check, facts.base_reports or ()) for check in failed]
-    return CheckFailure(
+    return FailingCheckFacts(
         head,
         names,
         green=_names(check for check, report in before if _passed_there(report)),

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.departure import Cause, CheckFailure, NewCommits
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, TimelineEvent, UnmetRequirement, failing_in
 from queue_engine.domain.reasons import (
@@ -56,7 +56,7 @@ class QueueHistory:
     """The checks that failed."""
     cause: Cause | None = None
     """Who caused it, if that is known."""
-    failure: CheckFailure | None = None
+    failure: FailingCheckFacts | None = None
     """For failed checks: what else IMQ knows of them."""
     new_commits: NewCommits | None = None
     """For a departure by a push."""
@@ -294,7 +294,7 @@ def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
                 event.data.get("head"),
                 FailingCheck.all_of(event.data),
                 _cause(event),
-                _of_data(CheckFailure, event, "failure"),
+                _of_data(FailingCheckFacts, event, "failure"),
                 _of_data(NewCommits, event, "new_commits"),
             )
     return None

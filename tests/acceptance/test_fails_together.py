@@ -40,25 +40,25 @@ async def test_author_reads_what_landed_between_a_green_head_and_the_red_merge(w
     compared = world.requests(COMPARE)
     six.label(LABEL, by="mona")
     text = await left(world, six)
-    told = (
+    shown = (
         f"`ci/test` passed on your commit `{head}`, and fails with `main` merged in. "
         f"Without your commits, `main` passes. Landed in between: `#{five.number}`, `#{none.number}`."
     )
     assert "**❌ Removed from the queue for `main`: it fails together with what landed since**" in text
-    assert told in text
+    assert shown in text
     assert "Reproduce it with `git fetch origin && git merge origin/main`" in text
     assert world.requests(COMPARE) == compared + 1
     run = next(each for each in six.check_runs if each.app is world.app)
     assert run.output["title"] == "Fails together with what landed since: checks failed"
-    assert told in run.output["summary"]
+    assert shown in run.output["summary"]
     six.comment("/why", by="mona")
     await world.settle()
-    assert world.comment(six).count(told) == 2
+    assert world.comment(six).count(shown) == 2
     answer = (await mona.ask("GET", path_of(six))).body
-    assert told in answer["sentence"]
+    assert shown in answer["sentence"]
     assert answer["previous"]["failure"]["landed"] == [five.number, none.number]
     lines = "\n".join([state_line(answer), *details(answer)])
-    assert told.replace("`", "") in lines
+    assert shown.replace("`", "") in lines
     assert "git fetch origin && git merge origin/main" in lines
     async with reader(world, "mona") as pages:
         page = await pages.get(f"/repositories/acme/widgets/pulls/{six.number}")

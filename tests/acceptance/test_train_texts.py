@@ -45,7 +45,7 @@ async def test_comment_of_an_ejection_says_what_the_failed_run_tested(world: Wor
     await world.until_status(bad, None)
     await world.settle()
     shown = comment(bad)
-    assert "The CI run that failed tested this pull request alone, on top of `main`." in shown
+    assert f"The CI run that failed tested this pull request together with `#{good.number}`, on top of `main`." in shown
     assert "Joined a train, run" in shown
     assert "its checks failed" in shown
     assert "hotfix" not in shown, "no hotfix preempted it"

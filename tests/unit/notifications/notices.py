@@ -6,7 +6,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.departure import Cause, CheckFailure, NewCommits
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState, FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, Repository, TimelineEvent, UnmetRequirement
 from queue_engine.domain.notice import (
@@ -36,7 +36,7 @@ FAILING_CHECKS = (
     FailingCheck("lint", None),
 )
 
-TOGETHER = CheckFailure(
+TOGETHER = FailingCheckFacts(
     "6e499df" + "0" * 33,
     ("build",),
     green=("build",),

@@ -16,7 +16,7 @@ import pytest
 from notifications.render.comment import content, render_check_run, render_comment
 from notifications.render.timeline_text import history_lines
 from notifications.texts import HISTORY
-from queue_engine.domain.departure import Cause, CheckFailure
+from queue_engine.domain.departure import Cause, FailingCheckFacts
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.notices import (
@@ -102,15 +102,15 @@ REPLY_VARIANTS: Mapping[str, str] = {
     "an argument has a fault": _reply(ReplyKind.NOT_UNDERSTOOD, fault="has passed already"),
 }
 
-FAILURES: Mapping[str, CheckFailure] = {
+FAILURES: Mapping[str, FailingCheckFacts] = {
     "together": TOGETHER,
     "together, in a train": replace(TOGETHER, pushed=False, others=()),
     "together, in a train with others": replace(TOGETHER, pushed=False, others=(41, 43), landed=(), outside=True),
     "together, from a fork": replace(TOGETHER, on_base=False, reruns=0, landed=None, fork=True),
     "together, after many landings": replace(TOGETHER, pushed=False, landed=tuple(range(1, 16))),
-    "up to date": CheckFailure(TOGETHER.head, ("build",), reruns=2),
-    "before the update, too": CheckFailure(TOGETHER.head, ("build", "lint"), red=("build",), merged=True),
-    "in part before": CheckFailure(TOGETHER.head, ("build", "lint"), green=("build",), red=("lint",), merged=True),
+    "up to date": FailingCheckFacts(TOGETHER.head, ("build",), reruns=2),
+    "before the update, too": FailingCheckFacts(TOGETHER.head, ("build", "lint"), red=("build",), merged=True),
+    "in part before": FailingCheckFacts(TOGETHER.head, ("build", "lint"), green=("build",), red=("lint",), merged=True),
 }
 _LATER = NOW - timedelta(minutes=65)
 KIND_VARIANTS: Mapping[str, Notice] = {

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from queue_engine.domain.departure import CheckFailure
+from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.notice import Notice, NoticeKind, TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.notices import check, of_kind, of_reason
 
-FAILED = CheckFailure("1" * 40, ("build",), merged=True, others=())
+FAILED = FailingCheckFacts("1" * 40, ("build",), merged=True, others=())
 RUN: Mapping[str, Any] = {
     "run": 31,
     "branch": "imq/main/31",

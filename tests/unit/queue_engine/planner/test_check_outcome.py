@@ -280,9 +280,9 @@ def test_departure_says_what_a_check_was_before_imqs_update_only_where_that_is_k
     left = judged_run(front, replace(facts, former_reports=before), POLICY, NOW)
     assert isinstance(left, Dequeue)
     assert (left.reason, left.detail) == (Reason.CHECKS_FAILED, None)
-    told = failure_of("head-1", front.run, left.checks, replace(facts, former_reports=before))
-    assert (told.green == ("ci",), told.red == ("ci",), told.is_together) == (green, red, green)
-    assert told.on_base
+    shown = failure_of("head-1", front.run, left.checks, replace(facts, former_reports=before))
+    assert (shown.green == ("ci",), shown.red == ("ci",), shown.is_together) == (green, red, green)
+    assert shown.on_base
     alone = failure_of("head-2", front.run, left.checks, replace(facts, former_reports=before))
     assert not alone.merged
     assert not alone.is_together

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from notifications.render.escape import code, names, pull_requests
 from notifications.texts.headlines import KindText
 from notifications.texts.reason_texts import REQUEUE
-from queue_engine.domain.departure import CheckFailure
+from queue_engine.domain.departure import FailingCheckFacts
 
 TOGETHER = KindText(
     "❌ Removed from the queue for {base}: it fails together with what landed since",
@@ -47,7 +47,7 @@ _NAME_FOR_SHELLS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 """Names of branches that a shell takes as they are; GitHub allows others."""
 
 
-def failure_sentences(failure: CheckFailure, base: str) -> list[str]:
+def failure_sentences(failure: FailingCheckFacts, base: str) -> list[str]:
     """Say which checks failed where, what landed in between, and whether IMQ reran them."""
     head, shown = code(failure.head[:_SHORT_SHA]), code(base)
     other = tuple(each for each in failure.checks if each not in {*failure.green, *failure.red})
@@ -76,7 +76,7 @@ def run_sentence(others: Sequence[int], base: str) -> str:
     return ALONE_IN_TRAIN.format(base=code(base))
 
 
-def next_step(failure: CheckFailure, base: str) -> str:
+def next_step(failure: FailingCheckFacts, base: str) -> str:
     """Say what the author does; the trigger label is left to be filled in."""
     if not failure.is_together:
         return (FIX if failure.reruns else FIX_OR_RERUN) + REQUEUE
@@ -87,7 +87,7 @@ def next_step(failure: CheckFailure, base: str) -> str:
     return (REPRODUCE_PULLED if failure.pushed else REPRODUCE).format(commands=commands) + REQUEUE
 
 
-def hint(failure: CheckFailure | None) -> Iterable[str]:
+def after_update(failure: FailingCheckFacts | None) -> Iterable[str]:
     """Say what else may have made a check fail that was green before IMQ's own commit."""
     if failure is not None and failure.pushed and failure.green:
         yield JUDGES_COMMITS
