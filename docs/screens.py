@@ -7,6 +7,7 @@ from typing import Any
 
 from notifications.render.comment import render_comment
 from notifications.render.timeline_text import Events
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import FIRST_LINE, BlockerFacts, CommandReply, Notice, NoticeKind, Reply, ReplyKind
@@ -14,6 +15,8 @@ from queue_engine.domain.reasons import REASONS, Outcome, Reason
 
 _JOINED = datetime(2026, 3, 14, 15, 0, tzinfo=UTC)
 _HEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de"
+_QUEUED_HEAD = "6e499df1fd2b2a94a3d6b1c3d1a2c5a0de6cf2a1"
+_PUSHED = "9af3c1b02a5b4e0f8f3f2f3ad18e5c3bb4a2e6d0"
 _LANDED = "45c48cce2e2d7fbdea1afc51c7c6ad26d9e0b3a1"
 _KIND_OF_OUTCOME = {
     Outcome.FAILED: NoticeKind.FAILED,
@@ -81,8 +84,17 @@ def _landed() -> Notice:
     return _notice(NoticeKind.LANDED, 33, landed_sha=_LANDED)
 
 
-def _failed() -> Notice:
-    return _left(Reason.CHECKS_FAILED, 31, checks=(_check("test", "failure", 25, 31),))
+def _failed(**known: Any) -> Notice:
+    failure = FailingCheckFacts(_QUEUED_HEAD, ("test",), merged=True, reruns=1, **known)
+    return _left(Reason.CHECKS_FAILED, 31, checks=(_check("test", "failure", 25, 31),), failure=failure)
+
+
+def _together() -> Notice:
+    return _failed(green=("test",), on_base=True, landed=(4, 10))
+
+
+_BY_LINUS: dict[str, Any] = {"since": _JOINED + timedelta(minutes=20), "by": "linus", "position": 1}
+_RED_SINCE: dict[str, Any] = {"since": _JOINED + timedelta(minutes=20), "position": 1}
 
 
 def _event(name: str, minutes: float, *, number: int = 42, reason: Reason | None = None, **data: Any) -> TimelineEvent:
@@ -117,9 +129,13 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "Waiting for its checks": lambda: Screen(_checking()),
     "A check failed, and IMQ reran it": lambda: Screen(_checking(), _EVENTS[:6]),
     "Landed, after a flaky check (its history unfolds)": lambda: Screen(_landed(), _EVENTS),
-    "A check failed": lambda: Screen(_failed()),
+    "It passed alone, and fails together with what landed since": lambda: Screen(_together()),
+    "A check failed": lambda: Screen(_failed(red=("test",))),
+    "A check failed in a train": lambda: Screen(_failed(others=(37, 41))),
     "It conflicts with what landed before": lambda: Screen(_left(Reason.CONFLICT, 24)),
-    "Somebody pushed to it while it was queued": lambda: Screen(_left(Reason.HEAD_CHANGED, 12)),
+    "Somebody pushed to it while it was queued": lambda: Screen(
+        _left(Reason.HEAD_CHANGED, 12, new_commits=NewCommits(_QUEUED_HEAD, "grace", _PUSHED), cause=Cause("linus"))
+    ),
     "The label was removed": lambda: Screen(_left(Reason.LABEL_REMOVED, 12)),
     "A required check never reported": lambda: Screen(
         _left(
@@ -137,21 +153,34 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "An approval is missing": lambda: Screen(_left(Reason.APPROVAL_MISSING, 0, detail="0 of 1")),
     "Labeled by somebody who may not merge": lambda: Screen(_left(Reason.LABEL_WITHOUT_RIGHT, 0, queued_by="linus")),
     "The queue is full": lambda: Screen(_left(Reason.QUEUE_FULL, 0)),
-    "A maintainer paused the queue": lambda: Screen(_left(Reason.PAUSED_BY_HAND, 20, detail="new runners")),
-    "The base branch is frozen": lambda: Screen(_left(Reason.FROZEN, 20, detail="Release week", until=_UNTIL)),
-    "The base branch itself is red": lambda: Screen(_left(Reason.BASE_RED, 20, detail="test")),
+    "A maintainer paused the queue": lambda: Screen(
+        _left(Reason.PAUSED_BY_HAND, 20, detail="new runners", **_BY_LINUS)
+    ),
+    "The base branch is frozen": lambda: Screen(
+        _left(Reason.FROZEN, 20, detail="Release week", until=_UNTIL, **_BY_LINUS)
+    ),
+    "The base branch itself is red": lambda: Screen(_left(Reason.BASE_RED, 20, detail="test", **_RED_SINCE)),
+    "No commit has a required check": lambda: Screen(
+        _left(Reason.CHECK_NEVER_REPORTED, 20, detail="ci/misspelt", **_RED_SINCE)
+    ),
     "A maintainer paused the queue, and the base branch is red": lambda: Screen(
         _left(
             Reason.PAUSED_BY_HAND,
             20,
             detail="new runners",
             other_blockers=(BlockerFacts(reason=Reason.BASE_RED, detail="test"),),
+            **_BY_LINUS,
         )
     ),
     "The configuration cannot be used": lambda: Screen(
         _left(Reason.MISCONFIGURED, 20, detail=".github/imq.yml of main, line 2: enabeld is unknown")
     ),
-    "What landed is not what was tested": lambda: Screen(_left(Reason.TREE_MISMATCH, 20)),
+    "What landed is not what was tested": lambda: Screen(
+        _landed().model_copy(
+            update={"reason": Reason.TREE_MISMATCH, "detail": "landed tree 45c48cc, tested tree 6e499df"}
+        )
+    ),
+    "What landed before it is not what was tested": lambda: Screen(_left(Reason.TREE_MISMATCH, 20, **_RED_SINCE)),
     "A reply to a command": lambda: _answered(
         NoticeKind.QUEUED,
         "queue priority=high",
@@ -178,10 +207,10 @@ def comments() -> str:
 
 
 def life() -> str:
-    """The three comments of a pull request that lands."""
-    return "\n".join(str(Screen(notice)) for notice in (_queued(), _checking(), _landed()))
+    """The first and the last comment of a pull request that lands."""
+    return "\n".join(str(Screen(notice)) for notice in (_queued(), _landed()))
 
 
 def failure() -> str:
-    """The comment of one that does not."""
-    return str(Screen(_failed()))
+    """The comment of one that passed alone, and cannot land."""
+    return str(Screen(_together()))

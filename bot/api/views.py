@@ -81,7 +81,8 @@ def state_fields(
     """Return the values of `StateAnswer` for a pull request; `why` is the reason of a refusal of this very call."""
     reason = why or found.reason
     base = found.base_branch or (None if found.previous is None else found.previous.base_branch)
-    text = answer_text(reason, base=base, policy=policy, not_ready=why is None and bool(found.unmet))
+    left = found.previous if why is None else None
+    text = answer_text(reason, base=base, policy=policy, not_ready=why is None and bool(found.unmet), left=left)
     return {
         "state": found.state,
         "outcome": found.outcome if why is None or found.is_queued else "refused",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiohttp
@@ -36,7 +37,7 @@ from bot.settings.environment import (
     may_be_stored,
     unknown_variables,
 )
-from bot.settings.safe_values import public_url, relay_url, safe_api_url
+from bot.settings.safe_values import HERE, public_url, relay_url, safe_api_url
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock, SystemClock
@@ -217,6 +218,8 @@ async def account_of(settings: Settings, login: str) -> Actor:
     return account
 
 
+_KEY = "IMQ_SECRET_KEY"
+_KEY_BYTES = 32
 _API_PATH = "/api/v3"
 
 
@@ -292,7 +295,11 @@ def setup(**given: Any) -> None:
     _refuse_to_overwrite(options, settings)
     api_url = _api_url(options.enterprise) or settings.github_api_url
     elsewhere = api_url if api_url != HostSettings.model_fields["github_api_url"].default else None
-    found = {"IMQ_PUBLIC_URL": url, "IMQ_RELAY_URL": relay, "IMQ_GITHUB_API_URL": elsewhere}
+    # A trial with a relay has its pages on this machine: GitHub sends the person back there after the login.
+    pages = url or (None if options.platform else f"http://{HERE}:{settings.port}")
+    has_key = settings.secret_key or options.platform or env_file.conflicts(options.path, [_KEY])
+    key = None if has_key else token_hex(_KEY_BYTES)
+    found = {"IMQ_PUBLIC_URL": pages, "IMQ_RELAY_URL": relay, "IMQ_GITHUB_API_URL": elsewhere, _KEY: key}
     extra = {name: value for name, value in found.items() if value is not None}
     # After the installation GitHub sends the person and the first webhook to the public address.
     starts_first = url is not None
@@ -312,13 +319,15 @@ def setup(**given: Any) -> None:
         if options.opens:
             click.launch(page)
 
-    offer = Offer(addresses_of(url, relay), api_url, options.org, options.without)
+    offer = Offer(addresses_of(url, relay, pages), api_url, options.org, options.without)
     credentials = asyncio.run(register(offer, save, show))
     install = f"install the App on your repositories: {credentials.install_url}"
     if starts_first:
         echo(f"Start IMQ with them{'' if options.platform else ', by `imq run` for example'}. Then {install}")
     else:
         echo(f"Now {install}\nThen start IMQ: `imq run`")
+        if pages is not None:
+            echo(f"Its pages: {pages}")
 
 
 def _refuse_to_overwrite(options: _Options, settings: HostSettings) -> None:

@@ -55,6 +55,7 @@ def compare_commits(
     if not of_head or not of_base or of_head[0].sha != head_sha:
         return None
     ancestors = {commit.sha for commit in of_head}
+    of_both = {commit.sha for commit in of_base}
     merge_base = next((commit.sha for commit in of_base if commit.sha in ancestors), None)
     if merge_base is None:
         return None
@@ -63,6 +64,7 @@ def compare_commits(
         merge_base=merge_base,
         behind=len(_reachable(of_base) - ancestors),
         head=conversions.listed_commit(of_head[0], own_login=own_login),
+        ahead=tuple(commit.sha for commit in reversed(of_head) if commit.sha not in of_both),
     )
 
 

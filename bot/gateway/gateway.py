@@ -12,6 +12,8 @@ Beside the requests of a usual merge (the table in docs/sizing.md) there are, wh
 - The tip of a head branch before its update, if it is the default branch, ever had a queue, or is guarded by a ruleset.
 - For a pull request of a stack a merge in the background: its request, and its result after 1, 2, 4 s, ever rarer,
   unless a webhook reports the merge before.
+- For a pull request that leaves since a check failed that had passed on its head alone: what landed in between, by a
+  comparison. In a train the checks of its own head before that.
 - Two lists of commits where GitHub cannot make the diff of a comparison.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
@@ -128,6 +130,7 @@ class Gateway(CandidateApi, MergeApi):
             merge_base=answer.merge_base_commit.sha,
             behind=answer.behind_by,
             head=head,
+            ahead=tuple(each.sha for each in answer.commits),
         )
 
     async def changed_paths(self, repository: Repository, base: str, before: str, after: str) -> frozenset[str] | None:

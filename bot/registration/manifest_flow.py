@@ -209,12 +209,16 @@ async def exchange(client: Client, code: str) -> Credentials:
     )
 
 
-def addresses_of(public_url: str | None, relay_url: str | None = None) -> Addresses:
-    """Return the addresses of a web process that GitHub reaches at `public_url`, or by a relay. One is given."""
+def addresses_of(public_url: str | None, relay_url: str | None = None, pages_url: str | None = None) -> Addresses:
+    """Return the addresses of a web process that GitHub reaches at `public_url`, or by a relay. One is given.
+
+    `pages_url` is where the operator's browser alone reaches the pages: enough for a login.
+    """
     if public_url is None:
         assert relay_url is not None, "GitHub does not reach IMQ at all"
+        callback = None if pages_url is None else f"{pages_url}/auth/callback"
         # GitHub wants a home page, and an address to return to, which the caller replaces by one of this machine.
-        return Addresses(home=relay_url, webhook=relay_url, redirect=relay_url, setup=None, callback=None)
+        return Addresses(home=relay_url, webhook=relay_url, redirect=relay_url, setup=None, callback=callback)
     return Addresses(
         home=public_url,
         webhook=relay_url or f"{public_url}/webhook",

@@ -5,13 +5,15 @@ All foreign text of a notice passes through `notifications.render.escape`.
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 from notifications import texts
-from notifications.render import timeline_text, train_text
+from notifications.render import failing_checks, timeline_text, train_text
 from notifications.render.escape import (
     GHOST,
     MESSAGE_LIMIT,
+    clock,
     code,
     commit,
     duration,
@@ -24,17 +26,18 @@ from notifications.render.escape import (
 from notifications.render.status import (
     Names,
     ahead_sentence,
-    caused_sentence,
     fact_sentences,
     failing_list,
+    hold_sentence,
+    left_text,
     outage_sentence,
     reason_text,
     with_facts,
 )
 from notifications.texts import reason_texts, waiting
+from notifications.texts.headlines import BLOCKED_BY, WHY
 from notifications.texts.reason_texts import ReasonText
 from queue_engine.config.merge_commit import filled
-from queue_engine.domain.departure import GREEN_BEFORE
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
@@ -67,7 +70,16 @@ def headline(notice: Notice) -> str:
 
 def kind_text(notice: Notice) -> texts.KindText:
     """Return the headline and title of a notice's kind."""
-    return texts.MISMATCH if is_mismatch(notice) else train_text.kind_text(notice) or texts.KINDS[notice.kind]
+    if is_mismatch(notice):
+        return texts.MISMATCH
+    text = train_text.kind_text(notice) or texts.KINDS[notice.kind]
+    if notice.reason is None or notice.kind is NoticeKind.NOT_READY:
+        return text
+    if notice.failure is not None and notice.failure.is_together and notice.reason is Reason.CHECKS_FAILED:
+        return failing_checks.TOGETHER
+    if notice.kind is NoticeKind.PAUSED:
+        return BLOCKED_BY.get(notice.reason, text)
+    return replace(text, headline=text.headline + WHY.get(notice.reason, ""))
 
 
 def is_mismatch(notice: Notice) -> bool:
@@ -79,13 +91,14 @@ def paragraphs(notice: Notice, *, mentions: bool, events: timeline_text.Events =
     """Render the paragraphs after the opening. `mentions` allows mentions, if the reason asks people to act."""
     found = [
         *_waiting(notice),
-        *_likely(notice),
         *_reason(notice),
         *train_text.member_paragraph(notice),
+        *_nothing_to_do(notice),
         *_next_step(notice, mentions),
         *_other_blockers(notice),
         *failing_list(notice.failing),
         *_checks(notice),
+        *failing_checks.after_update(notice.failure),
         *_flaky(notice, events),
         *_landing(notice, events),
         *train_text.landing_paragraph(notice),
@@ -93,6 +106,7 @@ def paragraphs(notice: Notice, *, mentions: bool, events: timeline_text.Events =
     ]
     if notice.kind in WAITING:
         in_queue = notice.kind is not NoticeKind.NOT_READY
+        found += [] if in_queue else [reason_texts.JOINS_BY_ITSELF]
         found.append(fill(waiting.HOW_TO_DEQUEUE if in_queue else reason_texts.HOW_TO_END, notice))
     return found
 
@@ -142,8 +156,6 @@ def _waiting(notice: Notice) -> Iterable[str]:
         case NoticeKind.CHECKING if notice.progress is not None:
             done, total = notice.progress
             yield waiting.CHECKS_HAVE_REPORTED.format(done=done, total=total)
-        case NoticeKind.NOT_READY:
-            yield reason_texts.JOINS_BY_ITSELF
         case NoticeKind.QUEUED if notice.position is None:
             pass
         case NoticeKind.CHECKING if notice.checks:
@@ -152,20 +164,39 @@ def _waiting(notice: Notice) -> Iterable[str]:
             yield fill(reason_text(status_reason(notice.kind, notice.position or 0)).sentence, notice)
 
 
-def _likely(notice: Notice) -> Iterable[str]:
-    """Render the likely time of landing, if it is known."""
-    if notice.eta is None or notice.kind not in _IN_PROGRESS:
-        return
-    low, high = (end - notice.at for end in notice.eta)
-    template = waiting.LIKELY_WITHIN if low <= timedelta(0) else waiting.LIKELY_BETWEEN
-    yield template.format(low=duration(low), high=duration(high), time=instant(notice.at))
+def _nothing_to_do(notice: Notice) -> Iterable[str]:
+    """Say that people have nothing to do, with the likely time of landing or the position that is kept."""
+    if notice.kind is NoticeKind.PAUSED:
+        place, at = waiting.ITS_POSITION, clock(notice.at, notice.at)
+        if notice.position is not None:
+            place = waiting.POSITION.format(position=notice.position + 1, time=at)
+        continues = ""
+        if notice.reason is not None and REASONS[notice.reason].next_actor is ReasonActor.NONE:
+            continues = f" {fill(_text_of(notice, notice.reason).next_step, notice)}"
+        yield waiting.NOTHING_FOR_YOU.format(place=place) + continues
+    elif is_mismatch(notice):
+        yield waiting.LANDED_ANYWAY
+    elif notice.kind in _IN_PROGRESS and notice.reason is None:
+        yield waiting.NOTHING_TO_DO.format(likely=_likely(notice))
+
+
+def _likely(notice: Notice) -> str:
+    if notice.eta is None:
+        return ""
+    low, high = notice.eta
+    template = waiting.LIKELY_BEFORE if low <= notice.at else waiting.LIKELY_BETWEEN
+    first, last, time = (clock(each, notice.at) for each in (low, high, notice.at))
+    return template.format(low=first.removesuffix(" UTC"), high=last, time=time)
 
 
 def _reason(notice: Notice) -> Iterable[str]:
+    if notice.reason is not None and notice.kind is NoticeKind.PAUSED:
+        if notice.text is None:
+            yield hold_sentence(notice, names_of(notice))
+        return
     if notice.reason is not None and notice.text is None:
-        yield caused_sentence(notice.reason, notice.cause, notice.base_branch) or fill(
-            _text_of(notice, notice.reason).sentence, notice
-        )
+        known = left_text(notice, names_of(notice))
+        yield fill(_text_of(notice, notice.reason).sentence, notice) if known is None else known.sentence
     if notice.kind is NoticeKind.HELD and notice.position is not None:
         yield waiting.HELD_BEHIND.get(notice.position, waiting.HELD_BEHIND_MANY).format(count=notice.position)
     if notice.reason in SENDER_REASONS and notice.queued_by is not None:
@@ -173,8 +204,6 @@ def _reason(notice: Notice) -> Iterable[str]:
         if notice.queued_by.endswith("[bot]"):
             yield waiting.BOT_MAY_QUEUE.format(person=code(notice.queued_by))
     yield from fact_sentences(notice.until, notice.detail)
-    if notice.kind is NoticeKind.PAUSED:
-        yield waiting.KEEPS_POSITION
     if notice.kind is NoticeKind.BLOCKED:
         yield waiting.QUEUE_CONTINUES
 
@@ -184,7 +213,10 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
     lines = []
     for blocker in notice.other_blockers:
         text = _text_of(notice, blocker.reason)
-        line = f"- {with_facts(fill(text.sentence, notice), blocker.until, blocker.detail)}"
+        if notice.kind is NoticeKind.NOT_READY:
+            line = f"- {with_facts(fill(text.sentence, notice), blocker.until, blocker.detail)}"
+        else:
+            line = f"- {hold_sentence(blocker, names_of(notice))}"
         actor = REASONS[blocker.reason].next_actor
         if actor is not ReasonActor.NONE:
             line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(text.next_step, notice)}"
@@ -196,10 +228,7 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
 
 def _text_of(notice: Notice, reason: Reason) -> ReasonText:
     """Return the text of a reason; while the pull request waits for what it lacks, no one has to queue it again."""
-    waits = notice.kind is NoticeKind.NOT_READY
-    if not waits and reason is notice.reason is Reason.CHECKS_FAILED and GREEN_BEFORE in (notice.detail or ""):
-        return texts.CHECK_GREEN_BEFORE
-    return reason_text(reason, not_ready=waits)
+    return reason_text(reason, not_ready=notice.kind is NoticeKind.NOT_READY)
 
 
 def _checks(notice: Notice) -> Iterable[str]:
@@ -272,6 +301,8 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
     if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         return
     facts = REASONS[notice.reason]
+    if notice.kind is NoticeKind.PAUSED and facts.next_actor is ReasonActor.NONE:
+        return
     who = texts.NEXT_STEP_FOR[facts.next_actor]
     people: dict[str, str] = {}
     for person in _asked(notice):
@@ -281,7 +312,7 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
         author_alone = facts.next_actor is ReasonActor.AUTHOR
         words = texts.NEXT_STEP_FOR_PEOPLE if author_alone else texts.NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER
         who = words.format(people=" ".join(mentioned))
-    step = _text_of(notice, notice.reason).next_step
+    step = (left_text(notice, names_of(notice)) or _text_of(notice, notice.reason)).next_step
     yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 
 

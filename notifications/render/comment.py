@@ -26,12 +26,12 @@ def render_comment(
     """Render the comment: the notice, the replies to the last commands, and the folded history.
 
     Replies older than the last change are left out. The comment stays well below GitHub's limit of 65,536 characters.
-    For a landed pull request all but the headline, and why IMQ closed it, is folded.
+    For a landed pull request all but the headline, and why IMQ closed it, is folded; not if it landed as not tested.
     """
     body = paragraphs(notice, mentions=True, events=events)
     shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice, facts)
     hidden = f"{MARKER} {notice.kind.value} -->"
-    if notice.kind is NoticeKind.LANDED:
+    if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         parts = [f"{hidden}\n{opening(notice)}", state_sentence(notice), shown, details_block(events, before=body)]
     else:
         parts = [f"{hidden}\n{opening(notice)}", *body, shown, details_block(events)]

@@ -115,6 +115,12 @@ def instant(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def clock(at: datetime, read: datetime) -> str:
+    """Format an instant for a text of the instant `read`: the time alone on the same day."""
+    same_day = at.astimezone(UTC).date() == read.astimezone(UTC).date()
+    return f"{at.astimezone(UTC):%H:%M} UTC" if same_day else instant(at)
+
+
 def pull_request(number: int) -> str:
     """Format a pull request's number in a code span: a bare one would be a mention on its page."""
     return code(f"#{number}")

@@ -31,7 +31,8 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.LEFT: "Dequeued from {base_branch}.",
     ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
     ReplyKind.NOT_QUEUED: "The pull request is not queued.",
-    ReplyKind.PRIORITY: "Priority {priority}: position {position} of {depth} in the queue for {base_branch}.",
+    ReplyKind.CLOSED: "The pull request is closed. To land it, reopen it and comment `/queue`.",
+    ReplyKind.PRIORITY: "Now at position {position} of {depth} for {base_branch}, with priority {priority}.",
     ReplyKind.PAUSED: "Paused the queue for {base_branch}. To resume it, comment `/resume`.",
     ReplyKind.FROZEN: "Froze the queue for {base_branch} until {until}. To end the freeze, comment `/resume`.",
     ReplyKind.RESUMED: "Resumed the queue for {base_branch}.",
@@ -45,17 +46,21 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.FAILED: "GitHub refused the request. Details: {detail}",
 }
 
+MERGED = (
+    "The pull request is merged, so this command has nothing to do. "
+    "On merged ones `/pause`, `/freeze`, `/resume`, `/why`, `/queue status` and `/queue help` work."
+)
 PAUSED_AS_WELL = "It is also paused: the first `/resume` ends the pause, the second the freeze."
 FROZEN_AFTERWARDS = "If you resume it before {until}, it stays frozen until then; a second `/resume` ends the freeze."
 REASON_GIVEN = "Reason: {detail}."
 ARGUMENT_AT_FAULT = "{argument} {fault}. Usage: {usage}."
 ARGUMENT_MISSING = "An argument is missing. Usage: {usage}."
 JOINS_WITH = "Its priority will be {priority}."
-DELAYS = "This delays {others}."
-DELAYED = "{number} (about {delay})"
-PREEMPTS = "It preempts {number}, whose checks start over."
-PREEMPTS_LOSING = "It preempts {number}, whose checks start over after {lost}."
-DELAYS_NONE = "This delays no other pull request."
+DELAYS = "Later now: {others}."
+DELAYED = "{number} by about {delay}"
+PREEMPTS = "It is tested before {number}, whose checks start over."
+PREEMPTS_LOSING = "It is tested before {number}, whose checks start over. They had run for {lost}."
+DELAYS_NONE = "No other pull request has to wait longer."
 MORE = "{count} more follow."
 OTHERS_HELD = "{held} more wait for room."
 OTHERS_NOT_READY = "{not_ready} more wait outside the queue until they are ready."
@@ -109,6 +114,8 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
             return [f"{_fill(reply, answer)} {JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:
             return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts)]
+        case ReplyKind.CLOSED if facts["merged"]:
+            return [MERGED]
         case ReplyKind.NOT_UNDERSTOOD if not facts["argument"]:
             return [ARGUMENT_MISSING.format(usage=code(facts["usage"]))]
         case ReplyKind.NOT_UNDERSTOOD if facts.get("fault"):

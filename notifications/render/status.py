@@ -4,26 +4,29 @@ Names and words of others are code spans of Markdown; `plain` is for readers wit
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from notifications import texts
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
+from notifications.render.failing_checks import failure_sentences, next_step
 from notifications.render.train_text import train_text
 from notifications.texts import reason_texts, waiting
 from notifications.texts.reason_texts import NOT_READY, ReasonText
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.departure import Cause
+from queue_engine.domain.departure import Cause, NewCommits
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import UnmetRequirement
+from queue_engine.domain.notice import BlockerFacts, Notice
 from queue_engine.domain.reasons import Reason, WaitReason
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView
 from queue_engine.rules.priority import FairShare
 
 _SHOWN = 10
+_SHORT_SHA = 7
 
 
 def failing_list(failing: Iterable[FailingCheck]) -> Iterable[str]:
@@ -93,7 +96,7 @@ def status_lines(found: PullRequestStatus, known: Names) -> tuple[Line, ...]:
     """Say where a pull request is, what it waits for, and who acts next and how."""
     left = None if found.previous is None else found.previous.base_branch
     its = replace(known, base=found.base_branch or left or known.base)
-    text = reason_text(found.reason, not_ready=bool(found.unmet))
+    text = left_text(found.previous, its) or reason_text(found.reason, not_ready=bool(found.unmet))
     step = waiting.WHOSE_MOVE.format(actor=waiting.ACTORS[found.whose_move], step=its.fill(text.next_step))
     return (*_lines(found, its), Line(waiting.NEXT, step))
 
@@ -160,8 +163,36 @@ def outage_sentence(since: datetime, next_try: datetime | None) -> str:
 
 def blocked_sentence(blocker: Blocker, its: Names) -> str:
     """Say that a queue is blocked, by what and until when, and its details."""
-    sentence = with_facts(its.fill(texts.REASONS[blocker.reason].sentence), blocker.until, blocker.detail)
-    return waiting.QUEUE_BLOCKED.format(sentence=sentence)
+    return waiting.QUEUE_BLOCKED.format(sentence=hold_sentence(blocker, its))
+
+
+def hold_sentence(hold: Blocker | BlockerFacts | Notice, its: Names) -> str:
+    """Say what blocks a queue: who or what, since when, until when, and why."""
+    assert hold.reason is not None
+    template, detail = _HOLDS.get(hold.reason), code(hold.detail, MESSAGE_LIMIT) if hold.detail else None
+    if template is None or (detail is None and "{detail}" in template):
+        return with_facts(its.fill(texts.REASONS[hold.reason].sentence), hold.until, hold.detail)
+    if hold.reason is Reason.FROZEN and hold.by is None:
+        template = waiting.FROZEN
+    since, until = (None if time is None else instant(time) for time in (hold.since, hold.until))
+    return its.fill(
+        template,
+        who=waiting.A_MAINTAINER if hold.by is None else code(hold.by),
+        at="" if since is None else waiting.AT.format(time=since),
+        since="" if since is None else waiting.SINCE.format(time=since),
+        until="" if until is None else waiting.UNTIL_THEN.format(time=until),
+        why="" if detail is None else waiting.BECAUSE.format(detail=detail),
+        detail=detail,
+    )
+
+
+_HOLDS: Mapping[Reason, str] = {
+    Reason.PAUSED_BY_HAND: waiting.PAUSED_BY,
+    Reason.FROZEN: waiting.FROZEN_BY,
+    Reason.BASE_RED: waiting.BASE_RED,
+    Reason.CHECK_NEVER_REPORTED: waiting.NEVER_REPORTED,
+}
+"""The sentences about blockers of which more is known than the reason."""
 
 
 def with_facts(sentence: str, until: datetime | None, detail: str | None) -> str:
@@ -187,7 +218,8 @@ def _previous(previous: QueueHistory, its: Names) -> str:
     time, reason = instant(previous.at), previous.reason
     if reason is None:
         return waiting.LANDED.format(time=time)
-    sentence = caused_sentence(reason, previous.cause, its.base) or its.fill(texts.REASONS[reason].sentence)
+    text = left_text(previous, its)
+    sentence = its.fill(texts.REASONS[reason].sentence) if text is None else text.sentence
     return waiting.LAST_TIME.format(time=time, sentence=with_facts(sentence, None, previous.detail))
 
 
@@ -195,10 +227,43 @@ def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | Non
     """Render who caused a departure, and how long after IMQ's update; None if that is not known."""
     if cause is None or reason not in texts.CAUSED:
         return None
-    who = (texts.BOT if cause.bot else texts.WHO).format(login=code(cause.by))
     after = None if cause.after_update is None else duration(timedelta(seconds=cause.after_update))
     when = "" if after is None else texts.AFTER_UPDATE.format(time=after)
-    return texts.CAUSED[reason].format(who=who, when=when, base=code(base))
+    return texts.CAUSED[reason].format(who=_who(cause), when=when, base=code(base))
+
+
+def left_text(left: QueueHistory | Notice | None, its: Names) -> ReasonText | None:
+    """Return what is known of a departure beyond its reason, with what to do; None if nothing is.
+
+    The label is left to be filled in by the step alone.
+    """
+    if left is None or left.reason is None:
+        return None
+    if left.failure is not None:
+        sentences, text = failure_sentences(left.failure, its.base), texts.REASONS[left.reason]
+        if left.reason is Reason.CHECKS_FAILED:
+            return ReasonText(" ".join(sentences), next_step(left.failure, its.base))
+        return ReasonText(" ".join((its.fill(text.sentence), *sentences)), text.next_step)
+    if left.new_commits is not None:
+        return ReasonText(_new_commits(left.new_commits, left.cause), texts.REASONS[left.reason].next_step)
+    caused = caused_sentence(left.reason, left.cause, its.base)
+    return None if caused is None else ReasonText(caused, texts.REASONS[left.reason].next_step)
+
+
+def _new_commits(found: NewCommits, cause: Cause | None) -> str:
+    pushed = reason_texts.SOME_COMMITS if found.pushed is None else code(found.pushed[:_SHORT_SHA])
+    after = None if cause is None or cause.after_update is None else timedelta(seconds=cause.after_update)
+    return reason_texts.NEW_COMMITS.format(
+        who=reason_texts.SOMEBODY if cause is None else _who(cause),
+        pushed=pushed,
+        queued_by=code(found.queued_by),
+        queued=code(found.queued[:_SHORT_SHA]),
+        when="" if after is None else f" ({texts.AFTER_UPDATE.format(time=duration(after)).strip()})",
+    )
+
+
+def _who(cause: Cause) -> str:
+    return (texts.BOT if cause.bot else texts.WHO).format(login=code(cause.by))
 
 
 def reason_text(reason: Reason | WaitReason, *, not_ready: bool = False) -> ReasonText:
@@ -220,12 +285,17 @@ def answer_text(
     label: str | None = None,
     policy: Policy | None = None,
     not_ready: bool = False,
+    left: QueueHistory | None = None,
 ) -> ReasonText:
-    """Return what happened and the next step, each as one text in which only commands and labels are code."""
-    text, known = reason_text(reason, not_ready=not_ready), policy or Policy()
+    """Return what happened and the next step, each as one text in which commands, labels and commits are code.
+
+    `left`: how the pull request left for this reason.
+    """
+    known_text = left_text(left, Names.of(base, policy))
+    text, known = known_text or reason_text(reason, not_ready=not_ready), policy or Policy()
     fix = " or ".join(f"`{name}`" for name in known.fix_labels) or texts.NO_FIX_LABEL
     named = label or (None if policy is None else policy.trigger_label)
     shown = {"base": base or UNKNOWN_BASE, "label": f"`{named}`" if named else UNKNOWN_LABEL, "fix": fix}
-    sentence, step = (each.format(**shown) for each in (text.sentence, text.next_step))
-    begins_with_name = base is not None and text.sentence.startswith("{base}")
+    sentence, step = text.sentence if known_text else text.sentence.format(**shown), text.next_step.format(**shown)
+    begins_with_name = known_text is None and base is not None and text.sentence.startswith("{base}")
     return ReasonText(sentence if begins_with_name else sentence[:1].upper() + sentence[1:], step)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
-from notifications.render.escape import code, commit, duration, link, pull_request, pull_requests
+from notifications.render.escape import code, commit, duration, link, pull_request
+from notifications.render.failing_checks import numbers_text as _numbers
+from notifications.render.failing_checks import run_sentence
 from notifications.texts.headlines import KindText
 from queue_engine.domain.notice import Notice, NoticeKind, TrainNotice, TrainProgress
 
@@ -36,7 +38,6 @@ OWN_HEAD: Mapping[str, str] = {
     "unknown": "It comes from a fork, and GitHub does not show whether it changes workflow files or local actions.",
 }
 OWN_HEAD_HOW = "So IMQ tests it alone, by its own head, after those ahead of it: on a train's branch CI has secrets."
-FAILED_ALONE = "The failed CI run tested only this pull request on top of {base}: no other pull request is the cause."
 RUN = "CI run: {run}."
 
 CLOSED_UNMERGED = "GitHub did not show it as merged within a day, although {base} contains {commit}. So IMQ closed it."
@@ -58,10 +59,6 @@ ONE_IN, ALL_BUT_ONE = "1 in {count}", "{others} in {count}"
 OF_TEN = "{count} in 10"
 
 
-_MOST_NUMBERS = 12
-"""A train may have a hundred members: a comment names the first few."""
-
-
 def kind_text(notice: Notice) -> KindText | None:
     """Return the headline and title of a member; None where they are those of any other pull request."""
     return None if notice.train is None else KINDS.get(notice.kind)
@@ -78,8 +75,8 @@ def with_candidate_page(notice: Notice, repository: str, website: str | None) ->
 
 def member_paragraph(notice: Notice) -> Iterable[str]:
     """Render which run tests the pull request, with whom, and what a bisection does."""
-    if notice.train is not None:
-        yield " ".join(_sentences(notice.train, notice))
+    if notice.train is not None and (sentences := " ".join(_sentences(notice.train, notice))):
+        yield sentences
 
 
 def state_sentence(notice: Notice) -> str | None:
@@ -150,7 +147,8 @@ def member_sentences(train: TrainNotice, number: int, base_branch: str) -> list[
 
 
 def _sentences(train: TrainNotice, notice: Notice) -> Iterable[str]:
-    yield from member_sentences(train, notice.number, notice.base_branch)
+    if notice.failure is None:
+        yield from member_sentences(train, notice.number, notice.base_branch)
     if train.url is not None and train.run is not None:
         yield RUN.format(run=link(str(train.run), train.url))
 
@@ -183,7 +181,7 @@ def _steps(train: TrainNotice, others: Sequence[int], base_branch: str) -> Itera
             yield OWN_HEAD[train.own_head or ""].format(base=code(base_branch))
             yield OWN_HEAD_HOW
         case TrainProgress.FAILED_ALONE:
-            yield FAILED_ALONE.format(base=code(base_branch))
+            yield run_sentence(others, base_branch)
 
 
 def _tested(train: TrainNotice, others: Sequence[int]) -> str:
@@ -195,9 +193,3 @@ def _tested(train: TrainNotice, others: Sequence[int]) -> str:
 
 def _others(members: Sequence[int], number: int) -> list[int]:
     return [each for each in members if each != number]
-
-
-def _numbers(found: Sequence[int]) -> str:
-    shown = pull_requests(found[:_MOST_NUMBERS])
-    more = len(found) - _MOST_NUMBERS
-    return f"{shown} and {more} more" if more > 0 else shown

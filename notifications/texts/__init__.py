@@ -21,7 +21,7 @@ from notifications.texts.headlines import (
     KindText,
 )
 from notifications.texts.history import HISTORY
-from notifications.texts.reason_texts import AFTER_UPDATE, BOT, CAUSED, CHECK_GREEN_BEFORE, REASONS, WHO
+from notifications.texts.reason_texts import AFTER_UPDATE, BOT, CAUSED, REASONS, WHO
 
 __all__ = [
     "AFTER_UPDATE",
@@ -29,7 +29,6 @@ __all__ = [
     "ASK_SOMEBODY",
     "BOT",
     "CAUSED",
-    "CHECK_GREEN_BEFORE",
     "KINDS",
     "MISMATCH",
     "NEXT_STEP_FOR",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.reasons import ReasonActor
+from queue_engine.domain.reasons import Reason, ReasonActor
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,41 @@ KINDS: Mapping[NoticeKind, KindText] = {
     NoticeKind.CANCELLED: KindText("↩️ Dequeued from {base}", "Dequeued"),
     NoticeKind.REFUSED: KindText("↩️ Not queued for {base}", "Not queued"),
     NoticeKind.HELD: KindText("⏳ Waiting for room in the queue for {base}", "Waiting for room in the queue"),
-    NoticeKind.NOT_READY: KindText("⏳ Not ready yet for the queue of {base}", "Not ready yet for the queue"),
+    NoticeKind.NOT_READY: KindText("⏳ Not queued for {base} yet: something is missing", "Not ready yet for the queue"),
     NoticeKind.BLOCKED: KindText("⏸️ Waiting for a permission to land on {base}", "Waiting for a permission"),
     NoticeKind.PAUSED: KindText("⏸️ The queue for {base} is paused", "The queue is paused"),
     NoticeKind.ANSWERED: KindText("💬 Reply to a command", "Reply to a command"),
 }
+
+WHY: Mapping[Reason, str] = {
+    Reason.CHECKS_FAILED: ": a required check failed",
+    Reason.CHECKS_TIMED_OUT: ": a required check did not finish",
+    Reason.CHECKS_BROKE_DOWN: ": a required check ended without a result",
+    Reason.CHECK_ABSENT: ": a required check never reported",
+    Reason.HEAD_CHANGED: ": new commits were pushed",
+    Reason.CONFLICT: ": it conflicts",
+    Reason.APPROVAL_MISSING: ": an approval is missing",
+    Reason.CODE_OWNER_MISSING: ": a code owner's approval is missing",
+    Reason.CHANGES_REQUESTED: ": a reviewer requested changes",
+}
+"""What ends the headline of a pull request that left its queue, or was not queued."""
+
+BLOCKED_BY: Mapping[Reason, KindText] = {
+    Reason.BASE_RED: KindText("⏸️ {base} is broken, not your pull request", "The base branch is broken"),
+    Reason.FROZEN: KindText("⏸️ {base} is frozen", "The base branch is frozen"),
+    Reason.CHECK_NEVER_REPORTED: KindText(
+        "⏸️ Nothing can land on {base}: a required check never reports", "A required check never reports"
+    ),
+    Reason.CHECKS_NOT_STARTING: KindText("⏸️ The queue for {base} waits: no check starts", "No check starts"),
+    Reason.TREE_MISMATCH: KindText(
+        "⏸️ The queue for {base} is paused: what landed is not what was tested", "The queue is paused"
+    ),
+    Reason.MISCONFIGURED: KindText(
+        "⏸️ The queue for {base} is paused: its configuration is invalid", "The configuration is invalid"
+    ),
+    Reason.GITHUB_REFUSES: KindText("⏸️ The queue for {base} waits for GitHub", "Waiting for GitHub"),
+}
+"""Replace the text for a pause by its reason."""
 
 MISMATCH = KindText("⚠️ Not as tested: landed on {base}", "Not as tested: landed")
 """Replaces the text for a landing when the landed tree is not the tested one."""
@@ -46,7 +76,7 @@ NEXT_STEP_FOR: Mapping[ReasonActor, str] = {
     ReasonActor.AUTHOR: "Next step for the author:",
     ReasonActor.MAINTAINER: "Next step for a maintainer:",
     ReasonActor.OPERATOR: "Next step for the IMQ operator:",
-    ReasonActor.NONE: "No action needed.",
+    ReasonActor.NONE: "Nothing to do.",
 }
 NO_FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
 """Replaces the label's name where the configuration has no such label."""

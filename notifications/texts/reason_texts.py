@@ -54,8 +54,7 @@ CAUSED: Mapping[Reason, str] = {
     Reason.MERGED_ELSEWHERE: "{who} merged the pull request outside the queue{when}.",
     Reason.DRAFT: "{who} made the pull request a draft{when}, and IMQ does not merge drafts.",
     Reason.BASE_CHANGED: "{who} changed the base branch{when}, after the pull request was queued.",
-    Reason.HEAD_CHANGED: "{who} pushed new commits to the queued pull request{when}. IMQ merges only the queued "
-    "commits.",
+    Reason.HEAD_CHANGED: "{who} pushed new commits to the queued pull request{when}. IMQ lands only what was queued.",
     Reason.PERMISSION_LOST: "{who} queued the pull request, and may no longer queue here.",
     Reason.BLOCKED_BY_LABEL: "{who} added a label that keeps the pull request out of the queue{when}.",
     Reason.BLOCKED_BY_TITLE: "{who} changed the title{when}. It matches a pattern that keeps the pull request out of "
@@ -72,12 +71,9 @@ CAUSED: Mapping[Reason, str] = {
 WHO, BOT = "{login}", "The bot {login}"
 AFTER_UPDATE = " {time} after IMQ's update"
 
-CHECK_GREEN_BEFORE = ReasonText(
-    "A required check failed.",
-    "Push a fix, or rerun the check if it is flaky. If the check judges the commits themselves, such as their "
-    "sign-off, exempt IMQ's App from it, or update the branch by rebase or by hand." + REQUEUE,
-)
-"""In place of the text for failed checks where one was green on the queued head, before IMQ's own update."""
+NEW_COMMITS = "{who} pushed {pushed} after {queued_by} queued {queued}{when}. IMQ lands only what was queued."
+"""In place of the sentence about a push, where the queued head is known."""
+SOMEBODY, SOME_COMMITS = "Somebody", "new commits"
 
 REASONS: Mapping[Reason, ReasonText] = {
     **_BRANCHES,
@@ -108,11 +104,11 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.LANDED_WITH_ANOTHER: ReasonText(
         "All its commits landed with another queued pull request.",
-        "IMQ has nothing left to do.",
+        "The pull request is merged.",
     ),
     Reason.MERGED_ELSEWHERE: ReasonText(
         "Someone merged the pull request outside the queue.",
-        "IMQ has nothing left to do.",
+        "The pull request is merged.",
     ),
     Reason.DRAFT: ReasonText(
         "The pull request is a draft, and IMQ does not merge drafts.",
@@ -128,8 +124,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Check that branch, and revert the merge if it should not be there.",
     ),
     Reason.HEAD_CHANGED: ReasonText(
-        "Someone pushed new commits to the queued pull request. IMQ merges only the queued commits.",
-        "Review the new commits." + REQUEUE,
+        "Somebody pushed new commits to the queued pull request. IMQ lands only what was queued.",
+        "If the new commits should land too, comment `/queue` or add the label {label}.",
     ),
     Reason.PERMISSION_LOST: ReasonText(
         "The person who queued the pull request may no longer queue here.",
@@ -269,7 +265,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.",
-        "Request a review." + REQUEUE,
+        "Ask for a review. Once it is approved, comment `/queue` or add the label {label}.",
     ),
     Reason.CHANGES_REQUESTED: ReasonText(
         "A reviewer requested changes.",
@@ -382,8 +378,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "IMQ retries, and the queue continues by itself when GitHub accepts them.",
     ),
     Reason.BASE_RED: ReasonText(
-        "{base} is failing its own checks, so IMQ cannot test changes against it.",
-        "Label the fix {fix} and queue it; it may land while the queue is paused. The queue continues when {base} "
+        "{base} fails its own checks, so IMQ cannot test changes against it.",
+        "Label the fix {fix} and queue it: it may land while the queue is paused. The queue continues when {base} "
         "passes.",
     ),
     Reason.TIP_UNTESTED: ReasonText(
@@ -396,7 +392,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Check that the CI runners are up. The queue continues when a check starts.",
     ),
     Reason.CHECK_NEVER_REPORTED: ReasonText(
-        "{base} requires a check that no recent commit of this repository has, so nothing can land.",
+        "{base} requires a check that no recent commit of this repository has.",
         "Correct the check's name or App in the rules of {base} or in `.github/imq.yml`, or set up its CI. The queue "
         "continues when the check reports, or is no longer required.",
     ),
@@ -457,7 +453,7 @@ NOT_READY: Mapping[Reason, ReasonText] = {
         "When it is ready to land, change the title.",
     ),
     Reason.APPROVAL_MISSING: ReasonText(
-        "{base} requires more approvals than the pull request has.", "Request a review."
+        "{base} requires more approvals than the pull request has.", "Ask for a review."
     ),
     Reason.CHANGES_REQUESTED: ReasonText(
         "A reviewer requested changes.", "Make the changes, and ask that person to review again."
@@ -478,7 +474,7 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     ),
 }
 
-JOINS_BY_ITSELF = "It waits outside the queue. IMQ queues it as soon as it is ready."
+JOINS_BY_ITSELF = "IMQ queues it by itself as soon as nothing is missing: it needs no new label."
 LACKS_ALSO = "It also lacks this:"
 FAILING = "Failing checks:"
 FAILED_JOBS = "(failed jobs: {jobs})"

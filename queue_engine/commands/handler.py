@@ -53,6 +53,8 @@ from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.rules.eligibility import may_queue, unread_teams
 from queue_engine.store.outbox.outbox import KEPT
 
+_ON_OPEN_ALONE = frozenset({CommandName.QUEUE, CommandName.REQUEUE, CommandName.UNQUEUE, CommandName.PRIORITY})
+
 
 @dataclass(slots=True)
 class CommandContext:
@@ -101,6 +103,15 @@ class CommandContext:
             self.taken = replace(self.taken, permission=permission)
             return permission
         return self.taken.permission
+
+    def ended(self, request: CommandRequest) -> Reply | None:
+        """Return why this command cannot act on a closed pull request; None if it is open, or if its queue is meant.
+
+        Maintainers pause a queue where they see the fault: on the pull request that has just landed.
+        """
+        if self.pull.open or request.command.name not in _ON_OPEN_ALONE:
+            return None
+        return self.reply(request, ReplyKind.CLOSED, accepted=False, merged=self.pull.merged)
 
     async def refusal(self, request: CommandRequest) -> Reply | None:
         """Return why this person may not give this command; None if they may, or if admission decides."""
@@ -345,9 +356,6 @@ class Commands:
             return
         if len(replies) < wanted:
             context = await self._context_of(webhook)
-            if not context.pull.open:
-                await self._react(repository, comment, "confused")
-                return
             for line in webhook.commands[len(replies) : wanted]:
                 replies = await self._answer(context, comment, line, replies)
         await self._count(webhook, replies)
@@ -431,7 +439,7 @@ class Commands:
             return await self._keep(
                 context, comment, parse_failure(request.line, request.command, request.argument), before
             )
-        refusal = await context.refusal(request) or await self._prepare(context, request)
+        refusal = context.ended(request) or await context.refusal(request) or await self._prepare(context, request)
         if refusal is not None:
             return await self._keep(context, comment, refusal, before)
         async with self._engine.change() as change:

@@ -1,7 +1,7 @@
 """The reasons that block a queue, and what IMQ announced of them. Plain data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -24,6 +24,10 @@ class Blocker:
     """When IMQ checks the blocker again; None: when the queue is woken."""
     recorded: Annotated[bool, INTERNAL] = False
     """Whether the timeline has its event since it was set, as for a pause. A pass records derived blockers."""
+    since: Annotated[datetime | None, INTERNAL] = field(default=None, compare=False)
+    """When it began, if that is stored."""
+    by: Annotated[str | None, INTERNAL] = None
+    """Who paused the queue, if a person did."""
 
     def exempts(self, entry: Entry) -> bool:
         """Return whether this entry may continue nevertheless."""
@@ -52,11 +56,15 @@ class BlockerNotice:
     recorded: bool
     since: datetime | None = None
     """When the queue stopped, for this blocker or for an earlier one that it overlapped."""
+    by: str | None = None
+    began: datetime | None = field(default=None, compare=False)
+    """When the blocker itself began."""
 
     @classmethod
     def of(cls, blocker: Blocker, since: datetime | None = None) -> Self:
         """Make the announcement of a blocker."""
-        return cls(blocker.reason, blocker.detail, blocker.until, blocker.recorded, since)
+        recorded, began = blocker.recorded, blocker.since
+        return cls(blocker.reason, blocker.detail, blocker.until, recorded, since, blocker.by, began)
 
     def announces(self, blocker: Blocker) -> bool:
         """Return whether the announcement already says everything about this blocker."""
@@ -64,7 +72,9 @@ class BlockerNotice:
 
     def blocker(self) -> Blocker:
         """Return the announced blocker."""
-        return Blocker(self.reason, self.detail, self.until, recorded=self.recorded)
+        return Blocker(
+            self.reason, self.detail, self.until, recorded=self.recorded, since=self.began or self.since, by=self.by
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,10 +59,6 @@ class Departure:
     flaky: tuple[RerunCheck, ...] = ()
 
 
-GREEN_BEFORE = "passed before the update, failed on IMQ's merge commit"
-"""Details of a departure begin so where a check was green on the queued head: it may judge IMQ's own commit."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Who caused a departure, as far as a webhook says it."""
@@ -72,6 +68,54 @@ class Cause:
     bot: bool = False
     after_update: float | None = None
     """How many seconds after IMQ's own update of the branch, by GitHub's clock; None: none is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCheckFacts:
+    """What IMQ knows of failed checks beside their reports: only what was read, so that people can rely on it."""
+
+    head: str
+    """The queued head."""
+    checks: tuple[str, ...]
+    """The failed checks."""
+    green: tuple[str, ...] = ()
+    """Those that had passed on the queued head alone."""
+    red: tuple[str, ...] = ()
+    """Those that had failed there, too."""
+    on_base: bool = False
+    """Whether all of them passed on the base branch without the pull request."""
+    merged: bool = False
+    """Whether the tested commit has the base merged in; else it is the queued head itself."""
+    pushed: bool = False
+    """Whether IMQ pushed that merge to the head branch."""
+    reruns: int = 0
+    """How often IMQ ran them again on the tested commit."""
+    others: tuple[int, ...] | None = None
+    """The other pull requests in the run of a train that failed; None: no train tested it."""
+    base_tip: str | None = None
+    """The commit of the base that was merged in."""
+    landed: tuple[int, ...] | None = None
+    """The pull requests that landed on the base since the queued head left it, in their order; None: not known."""
+    outside: bool = False
+    """Whether others pushed to the base since then, past the queue."""
+    fork: bool = False
+    """Whether the head branch is in a fork."""
+
+    @property
+    def is_together(self) -> bool:
+        """Whether the change had passed alone, and fails together with what the base has got since."""
+        return self.merged and bool(self.green) and set(self.green) == set(self.checks)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommits:
+    """A push to a queued pull request, which the consent does not cover."""
+
+    queued: str
+    """The queued head."""
+    queued_by: str
+    pushed: str | None
+    """The head after the push; None: IMQ has not read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +136,7 @@ class DequeueReason:
     """Whether GitHub says that `by` is a bot."""
     failing: tuple[FailingCheck, ...] = ()
     """The failed checks for programs and pages: one for each workflow run."""
+    failure: FailingCheckFacts | None = None
+    """What else is known of failed checks."""
+    pushed: str | None = None
+    """The head that the caller read after a push."""

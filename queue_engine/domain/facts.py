@@ -157,6 +157,8 @@ class Comparison:
     merge_base: str
     behind: int
     head: Commit
+    ahead: tuple[str, ...] = field(default=(), compare=False)
+    """The commits of the head that the base lacks, of which GitHub lists the newest 250."""
 
     @property
     def head_landed(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from queue_engine.core.read_model import ReadModel
-from queue_engine.domain.departure import Cause
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, FailingCheck
 from queue_engine.domain.reasons import Reason
 
@@ -41,6 +41,8 @@ class ReplyKind(StrEnum):
     """IMQ has requested the merge, so GitHub decides whether the pull request still leaves: `base_branch`."""
     NOT_QUEUED = "not_queued"
     """The pull request is not queued."""
+    CLOSED = "closed"
+    """The pull request is closed, and the command needs an open one: `merged`, whether GitHub merged it."""
     PRIORITY = "priority"
     """The position by the new priority: `priority`, `position`, `depth`, `base_branch`, `overtakes` (a list of
     `[number, seconds]`: which entries wait longer now, and about how much; seconds are null without history),
@@ -101,7 +103,7 @@ class TrainProgress(StrEnum):
     OWN_HEAD = "own_head"
     """It comes from a fork, and IMQ tests it by its own head, with no other pull request and on no branch of IMQ's."""
     FAILED_ALONE = "failed_alone"
-    """The run that failed had no other member that has not landed."""
+    """The run that failed, with its members."""
 
 
 class TrainNotice(ReadModel):
@@ -224,6 +226,8 @@ class BlockerFacts(ReadModel):
     reason: Reason
     detail: str | None = None
     until: datetime | None = None
+    since: datetime | None = None
+    by: str | None = None
 
 
 class Notice(ReadModel):
@@ -249,6 +253,10 @@ class Notice(ReadModel):
     detail: str | None = None
     cause: Cause | None = None
     """Who caused the departure, if that is known."""
+    failure: FailingCheckFacts | None = None
+    """For failed checks: what else is known of them."""
+    new_commits: NewCommits | None = None
+    """For a departure by a push."""
     checks: tuple[CheckReport, ...] = ()
     failing: tuple[FailingCheck, ...] = ()
     """For what is not ready: the required checks that fail on the head."""
@@ -270,6 +278,9 @@ class Notice(ReadModel):
     next_try: datetime | None = None
     until: datetime | None = None
     """For a pause: when the blocker ends by itself, if that is known."""
+    since: datetime | None = None
+    """For a pause: when it began, and `by` the person who asked for it."""
+    by: str | None = None
     other_blockers: tuple[BlockerFacts, ...] = ()
     """For a pause: the other blockers, the most important first. For what is not ready: what else it lacks."""
     not_followed: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.departure import Cause, DequeueReason
+from queue_engine.domain.departure import Cause, DequeueReason, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry, EntryStatus, Repository, failing_in
 from queue_engine.domain.notice import WAITING, BlockerFacts, Notice, NoticeKind
@@ -222,13 +222,20 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
 
 
 async def announce_dequeued(
-    tx: Transaction, entry: Entry, why: DequeueReason, cause: Cause | None, policy: Policy, now: datetime
+    tx: Transaction,
+    entry: Entry,
+    why: DequeueReason,
+    policy: Policy,
+    now: datetime,
+    *,
+    cause: Cause | None = None,
+    new_commits: NewCommits | None = None,
 ) -> None:
     """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
     people = why.people if meaning.mentions_author else ()
     facts: dict[str, Any] = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
-    facts["cause"] = cause
+    facts |= {"cause": cause, "failure": why.failure, "new_commits": new_commits}
     if why.reason in _FAILED_CHECKS and entry.is_ready:
         facts["train"] = await load_failure(tx, entry)
     kind = _NOTICE_OF_OUTCOME[meaning.outcome]
@@ -312,8 +319,11 @@ async def announce_blockers(
         "reason": first.reason,
         "detail": first.detail or None,
         "until": first.until,
+        "since": first.since,
+        "by": first.by,
         "other_blockers": tuple(
-            BlockerFacts(reason=each.reason, detail=each.detail or None, until=each.until) for each in others
+            BlockerFacts(reason=each.reason, detail=each.detail or None, until=each.until, since=each.since, by=each.by)
+            for each in others
         ),
     }
     notice = notice_of(entry, kind, policy, now, **facts)

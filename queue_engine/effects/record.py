@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.departure import Cause, DequeueReason
+from queue_engine.core.read_model import adapter
+from queue_engine.domain.departure import Cause, DequeueReason, FailingCheckFacts, NewCommits
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.facts import as_data
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
@@ -24,7 +25,7 @@ from queue_engine.effects.notices import announce_dequeued, has_check_run, want_
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_progress import check_data
-from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet
+from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet, pushed_head
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.transitions import check_transition, preempted
@@ -67,12 +68,17 @@ async def _landed_with(engine: Engine, entry: Entry) -> int | None:
     return None
 
 
-async def load_cause(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> Cause | None:
-    """Find who caused a departure, by the facts of webhooks."""
+async def _load_cause(
+    change: Change, entry: Entry, why: DequeueReason, policy: Policy | None
+) -> tuple[Cause | None, NewCommits | None]:
+    """Find who caused a departure, and which commits a push brought, by the facts of webhooks."""
     if why.reason is Reason.PERMISSION_LOST:
-        return Cause(entry.queued_by, entry.queued_by.endswith("[bot]"))
+        return Cause(entry.queued_by, entry.queued_by.endswith("[bot]")), None
     known = await _known(change, entry)
-    return cause_of(why, entry, known, lambda label: policy is None or policy.has_trigger_label([label]))
+    cause = cause_of(why, entry, known, lambda label: policy is None or policy.has_trigger_label([label]))
+    if why.reason is not Reason.HEAD_CHANGED:
+        return cause, None
+    return cause, NewCommits(entry.queued_head, entry.queued_by, pushed_head(entry, known) or why.pushed)
 
 
 async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) -> UnmetRequirement:
@@ -89,11 +95,12 @@ async def _known(change: Change, entry: Entry) -> list[Known]:
     return (await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)).get(subject, [])
 
 
-def as_event_data(cause: Cause | None) -> dict[str, Any]:
+def _as_event_data(cause: Cause | None, new_commits: NewCommits | None) -> dict[str, Any]:
     """Return the cause as data of an event."""
+    data: dict[str, Any] = {} if new_commits is None else {"new_commits": asdict(new_commits)}
     if cause is None:
-        return {}
-    data: dict[str, Any] = {"dequeued_by": cause.by} | ({"by_bot": True} if cause.bot else {})
+        return data
+    data |= {"dequeued_by": cause.by} | ({"by_bot": True} if cause.bot else {})
     return data if cause.after_update is None else data | {"after_update": cause.after_update}
 
 
@@ -119,15 +126,15 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     changed since it was read.
     """
     tx, now, reason = change.tx, change.now, why.reason
-    cause = await load_cause(change, entry, why, policy)
+    cause, new_commits = await _load_cause(change, entry, why, policy)
     await tx.entries.remove(entry)
     if may_merge_yet(entry, reason):
         await tx.pending_merges.put(entry, now)
     if not entry.is_ready:
-        await _end_wait(change, entry, why, cause, policy)
+        await _end_wait(change, entry, why, policy, cause, new_commits)
         return
     if policy is not None:
-        await announce_dequeued(tx, entry, why, cause, policy, now)
+        await announce_dequeued(tx, entry, why, policy, now, cause=cause, new_commits=new_commits)
         await remove_testing_label(tx, entry, policy, now)
         await cancel_later(tx, entry, policy, now)
     # Automation that sets the label again must not overrule the person who dequeued the pull request.
@@ -138,25 +145,32 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     data: dict[str, Any] = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
     if why.failing:
         data["failing"] = as_data(why.failing)
+    if why.failure is not None:
+        data["failure"] = adapter(FailingCheckFacts).dump_python(why.failure, mode="json")
     data |= check_data(entry, now)
-    data |= as_event_data(cause)
+    data |= _as_event_data(cause, new_commits)
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
 
 
 async def _end_wait(
-    change: Change, entry: Entry, why: DequeueReason, cause: Cause | None, policy: Policy | None
+    change: Change,
+    entry: Entry,
+    why: DequeueReason,
+    policy: Policy | None,
+    cause: Cause | None,
+    new_commits: NewCommits | None,
 ) -> None:
     """Record that a pull request does not join its queue after all: it was not in the queue, so nothing departs."""
     tx, now, reason = change.tx, change.now, why.reason
     if policy is not None:
-        await announce_dequeued(tx, entry, why, cause, policy, now)
+        await announce_dequeued(tx, entry, why, policy, now, cause=cause, new_commits=new_commits)
     refused = REASONS[reason].outcome is Outcome.FAILED
     if refused or reason is Reason.UNQUEUED:
         await tx.rejections.put(entry.repository.id, entry.number, entry.head, reason, now)
     queue = await tx.queues.get(entry.queue_id)
     assert queue is not None
     data = {"head": entry.head, "by": entry.queued_by, "detail": why.detail}
-    data |= as_event_data(cause)
+    data |= _as_event_data(cause, new_commits)
     event = "refused" if refused else EntryStatus.CANCELLED.value
     await change.record(event, queue, number=entry.number, reason=reason, delivery=why.delivery, data=data)
 

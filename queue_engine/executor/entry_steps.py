@@ -48,7 +48,7 @@ from queue_engine.executor.run_store import (
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.planner import actions
 from queue_engine.planner.actions import OF_PULL, Action, FactKind, Facts, ReadFact, Step, Wait
-from queue_engine.planner.check_outcome import rerun_answered
+from queue_engine.planner.check_outcome import FAILED_CHECKS, failure_of, rerun_answered
 from queue_engine.planner.decide import decide, with_pending_merge
 from queue_engine.planner.github_outage import (
     UNREADABLE,
@@ -279,7 +279,11 @@ class EntrySteps:
             return None
         if pull is None and REASONS[reason].outcome is Outcome.FAILED and reason not in UNREADABLE:
             return await self._read_fact(entry, FactKind.PULL)
-        await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks)
+        failure = None
+        if checks and reason in FAILED_CHECKS:
+            failure = failure_of(entry.queued_head, entry.run, checks, self._facts)
+            failure = replace(failure, pushed=failure.merged)
+        await self._updates.dequeue(entry, reason, self._facts, detail=detail, checks=checks, failure=failure)
         return None
 
     async def on_error(

@@ -17,6 +17,8 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
+from queue_engine.domain.departure import FailingCheckFacts
+from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry
@@ -32,7 +34,7 @@ from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import FactKind, Facts, RunContext, Verdict
 from queue_engine.planner.check_limits import few
-from queue_engine.planner.check_outcome import judge_checks, rerun_answered
+from queue_engine.planner.check_outcome import FAILED_CHECKS, failure_of, judge_checks, rerun_answered
 from queue_engine.planner.trains.memory import (
     FailingChecks,
     Memory,
@@ -50,6 +52,7 @@ from queue_engine.rules.checks import (
     expected_checks,
     former_names,
     is_ambiguous,
+    is_red,
     judge,
     of_candidate,
     run_checks,
@@ -303,7 +306,11 @@ async def _failed(
     shown: Sequence[Mapping[str, Any]] = kept(run, checks)
     if len(planned.content) == 1 and shown and not (shown := await _proving(state, planned.content[0], shown)):
         return
-    evidence = FailingChecks(run.id, planned.content, tuple(shown), detail, reason.value)
+    known = failure_of("", run, checks, facts)
+    tip = state.memory.base_tip
+    evidence = FailingChecks(
+        run.id, planned.content, tuple(shown), detail, reason.value, tip, known.on_base, known.reruns
+    )
     of_tree_alone = not any(each["may_judge_draft"] for each in shown)
     times = 2 if run.rerun_checks else 1
     memory = failed(state.memory, planned, key if of_tree_alone else None, evidence, times=times)
@@ -393,6 +400,32 @@ async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
     return ()
 
 
+async def _failure_of(state: TrainState, entry: Entry, failed: FailingChecks, checks: _Checks) -> FailingCheckFacts:
+    """Return what IMQ knows of the checks that failed in a run with this member, and on its own head.
+
+    The own head is read for a member that leaves, and for no other: its author sees whether the change passes alone.
+    """
+    found = FailingCheckFacts(
+        entry.queued_head,
+        tuple(dict.fromkeys(each["name"] for each in checks)),
+        on_base=failed.on_base,
+        merged=True,
+        reruns=failed.reruns,
+        others=tuple(each for each in failed.members if each != entry.number),
+        base_tip=failed.base_tip,
+    )
+    try:
+        reports = await state.engine.github.check_reports(entry.repository, entry.queued_head, frozenset())
+    except GitHubError:
+        return found
+    red = {_key_of_check(each) for each in reports if is_red(each)}
+    ran = {_key_of_check(each) for each in reports if each.state is CheckState.PASSED and not each.skipped} - red
+    green, red_names = (
+        tuple(dict.fromkeys(each["name"] for each in checks if each.get("key") in keys)) for keys in (ran, red)
+    )
+    return replace(found, green=green, red=red_names)
+
+
 async def eject(state: TrainState, number: int) -> None:
     """Dequeue the member, then count that; unless its own branch has to show its fault. Raises GitHubError."""
     entry = next((each for each in state.entries if each.number == number), None)
@@ -415,5 +448,8 @@ async def eject(state: TrainState, number: int) -> None:
         )
         reason = Reason.CHECKS_FAILED if failure is None else Reason(failure.reason)
         detail = None if failure is None else failure.detail
-        await state.updates.dequeue(entry, reason, Facts(), detail=detail, checks=checks)
+        known = None
+        if failure is not None and reason in FAILED_CHECKS and found:
+            known = await _failure_of(state, entry, failure, found)
+        await state.updates.dequeue(entry, reason, Facts(), detail=detail, checks=checks, failure=known)
     await state.remember(ejected_member(state.memory, number))

@@ -16,7 +16,7 @@ import structlog
 
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.departure import DequeueReason, FailingCheckFacts
 from queue_engine.domain.errors import GitHubError, Refused
 from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, UnmetRequirement
@@ -57,6 +57,9 @@ _NOTICE_OF_STATUS = {EntryStatus.UPDATING: NoticeKind.UPDATING, EntryStatus.CHEC
 
 _MEASURED = 50
 """By how many passed tests of its branch the time limit of a check is set."""
+
+_MOVES_READ = 500
+"""The newest moves of the base that are searched for those since a pull request left it."""
 
 Checks = tuple[CheckReport, ...]
 
@@ -188,14 +191,23 @@ class EntryUpdates:
         _log.info("unready", repository=entry.repository.full_name, number=entry.number, reason=unmet[0].reason.value)
 
     async def dequeue(
-        self, entry: Entry, reason: Reason, facts: Facts, *, detail: str | None, checks: Checks = ()
+        self,
+        entry: Entry,
+        reason: Reason,
+        facts: Facts,
+        *,
+        detail: str | None,
+        checks: Checks = (),
+        failure: FailingCheckFacts | None = None,
     ) -> None:
-        """Dequeue the entry, with what this pass has read."""
+        """Dequeue the entry, with what this pass has read, and with what else is known of failed checks."""
         if reason is Reason.HEAD_CHANGED and (other := await self._updated_for(entry, facts)) is not None:
             reason, detail = Reason.UPDATED_FOR_ANOTHER, named(other)
         with suppress(GitHubError):
             why_lost = await explained(self.engine, entry, Reject(reason, detail))
             reason, detail = why_lost.reason, why_lost.detail
+        if failure is not None:
+            failure = await self._with_landings(entry, failure)
         check_transition(entry.status, record.status_of(reason))
         people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
         entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))
@@ -204,9 +216,35 @@ class EntryUpdates:
                 detail = await _landed_meanwhile(change.tx, entry)
             failing = failing_checks(checks, facts.reports)
             people = tuple(dict.fromkeys(people))
-            why = DequeueReason(reason, detail, checks, people, entry.delivery, failing=failing)
+            pushed = None if facts.pull is None else facts.pull.head_sha
+            why = DequeueReason(
+                reason, detail, checks, people, entry.delivery, failing=failing, failure=failure, pushed=pushed
+            )
             await record.dequeue(change, entry, why, self.policy)
         _log.info("dequeued", repository=entry.repository.full_name, number=entry.number, reason=reason.value)
+
+    async def _with_landings(self, entry: Entry, failure: FailingCheckFacts) -> FailingCheckFacts:
+        """Add what landed on the base since the queued head left it, if the change had passed alone.
+
+        GitHub's comparison lists the commits, and IMQ's own timeline knows which of them are landings. If GitHub does
+        not answer, that stays unknown.
+        """
+        head_branch = entry.head_branch or ""
+        fork = bool(head_branch) and not head_branch.startswith(f"{entry.repository.full_name}:")
+        failure = replace(failure, fork=fork)
+        if not failure.is_together or failure.base_tip is None:
+            return failure
+        try:
+            found = await self.engine.github.comparison(entry.repository, failure.head, failure.base_tip)
+        except GitHubError:
+            return failure
+        async with self.engine.store.reading() as tx:
+            moves = await tx.timeline_reads.of_branch(
+                entry.repository.id, entry.base_branch, ["landed", "landed_outside"], limit=_MOVES_READ
+            )
+        between = [each for each in reversed(moves) if each.data.get("sha") in found.ahead]
+        landed = tuple(each.number for each in between if each.event == EntryStatus.LANDED)
+        return replace(failure, landed=landed, outside=len(landed) < len(between))
 
     async def _updated_for(self, entry: Entry, facts: Facts) -> Entry | None:
         """Return the entry of the same branch for which IMQ made the new head; None if IMQ did not make it."""

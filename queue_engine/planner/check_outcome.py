@@ -5,12 +5,12 @@ failed check is judged in this order. If it passes in a rerun, it is flaky. If i
 is red. If its runner broke down, its result says nothing about the change. Otherwise the change broke it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.departure import GREEN_BEFORE
+from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.facts import CheckReport, CheckState, unreported_check
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
@@ -57,6 +57,9 @@ _NO_FACTS = Facts()
 BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
 """GitHub's conclusions of checks whose result says nothing about the change. `action_required` is not among them: it
 asks a person to act on this change."""
+
+FAILED_CHECKS = frozenset({Reason.CHECKS_FAILED, Reason.CHECKS_BROKE_DOWN})
+"""Reasons that `failure_of` explains."""
 
 _UNDER_WAY = "already running"
 """Part of GitHub's message when it refuses to rerun a workflow that has not ended (403)."""
@@ -192,19 +195,35 @@ def _explained(run: Run, failed: tuple[CheckReport, ...], facts: Facts) -> ReadF
 
 def _blame(run: Run, failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) -> Dequeue:
     """Dequeue for these checks, with what the facts say of them."""
-    again = tuple(sorted({check.name for check in failed} & set(rerun_names(run))))
-    details = [f"run again on the same commit, without success: {few(again)}"] if again else []
-    before = [(check.name, report_on_base(check, facts.former_reports or ())) for check in failed]
-    passed = [(name, report) for name, report in before if report is not None and report.state is CheckState.PASSED]
-    green = tuple(name for name, report in passed if not report.skipped)
-    red = tuple(name for name, report in before if is_red(report))
-    details += [f"{GREEN_BEFORE}: {few(green)}"] if green else []
-    details += [f"failed before IMQ's update, too: {few(red)}"] if red else []
-    if facts.cancelled_for is not None and (jobs := cancelled_jobs(failed)):
-        details.append(_cancelled(few(tuple(check.name for check in jobs)), facts.cancelled_for))
-    detail = "; ".join(details) or None
+    jobs = () if facts.cancelled_for is None else cancelled_jobs(failed)
+    detail = _cancelled(few(tuple(check.name for check in jobs)), facts.cancelled_for or ()) if jobs else None
     broke_down = all(check.conclusion in BREAKDOWNS for check in failed)
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
+
+
+def failure_of(head: str, run: Run, failed: Sequence[CheckReport], facts: Facts) -> FailingCheckFacts:
+    """Return what these facts say of failed checks of a run, for people: `head` is the queued head."""
+    names = _names(failed)
+    before = [(check, report_on_base(check, facts.former_reports or ())) for check in failed]
+    on_base = [report_on_base(check, facts.base_reports or ()) for check in failed]
+    return FailingCheckFacts(
+        head,
+        names,
+        green=_names(check for check, report in before if _passed_there(report)),
+        red=_names(check for check, report in before if is_red(report)),
+        on_base=all(map(_passed_there, on_base)),
+        merged=run.candidate != head,
+        reruns=run.reruns if set(names) & set(rerun_names(run)) else 0,
+        base_tip=run.base_tip,
+    )
+
+
+def _names(checks: Iterable[CheckReport]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(check.name for check in checks))
+
+
+def _passed_there(report: CheckReport | None) -> bool:
+    return report is not None and report.state is CheckState.PASSED and not report.skipped
 
 
 def _cancelled(names: str, cancelled_for: tuple[str, ...]) -> str:

@@ -320,7 +320,8 @@ def _remove(order: list[str], entry_id: str) -> None:
 def _block(queue: _Replayed, event: TimelineEvent) -> None:
     if event.reason is None:
         return
-    detail, by_hand = str(event.data.get("detail") or ""), event.data.get("by") is not None
+    detail, by = str(event.data.get("detail") or ""), event.data.get("by")
+    by_hand = by is not None
     if event.event == "resumed":
         known = [key for key in queue.blockers if key[0] is event.reason]
         # IMQ itself records the end of a freeze by hand that is over: the detail says which one ended.
@@ -331,7 +332,7 @@ def _block(queue: _Replayed, event: TimelineEvent) -> None:
     until = event.data.get("until")
     ends = datetime.fromisoformat(until) if isinstance(until, str) else None
     slot = event.reason, by_hand and event.reason is Reason.FROZEN
-    queue.blockers[slot] = Blocker(event.reason, detail, ends)
+    queue.blockers[slot] = Blocker(event.reason, detail, ends, since=event.at, by=by)
 
 
 def _holding(queue: _Replayed, at: datetime) -> tuple[Blocker, ...]:

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.departure import Cause
+from queue_engine.core.read_model import adapter
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, TimelineEvent, UnmetRequirement, failing_in
 from queue_engine.domain.reasons import (
@@ -54,6 +56,10 @@ class QueueHistory:
     """The checks that failed."""
     cause: Cause | None = None
     """Who caused it, if that is known."""
+    failure: FailingCheckFacts | None = None
+    """For failed checks: what else IMQ knows of them."""
+    new_commits: NewCommits | None = None
+    """For a departure by a push."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +273,14 @@ def _cause(event: TimelineEvent) -> Cause | None:
     return Cause(by, bool(data.get("by_bot")), data.get("after_update")) if isinstance(by, str) else None
 
 
+_T = TypeVar("_T")
+
+
+def _of_data(kind: type[_T], event: TimelineEvent, name: str) -> _T | None:
+    data = event.data.get(name)
+    return None if data is None else adapter(kind).validate_python(data)
+
+
 def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
     """Find how a pull request last left a queue, by its events, oldest first; None if it never did."""
     for event in reversed(events):
@@ -280,5 +294,7 @@ def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
                 event.data.get("head"),
                 FailingCheck.all_of(event.data),
                 _cause(event),
+                _of_data(FailingCheckFacts, event, "failure"),
+                _of_data(NewCommits, event, "new_commits"),
             )
     return None

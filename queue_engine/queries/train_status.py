@@ -194,7 +194,7 @@ def _tested(event: TimelineEvent, members: Collection[int]) -> bool:
 
 
 async def load_failure(tx: Transaction, entry: Entry) -> TrainNotice | None:
-    """Load the run that failed with this entry alone; None if no train tested the entry's head."""
+    """Load the smallest run that failed with this entry; None if no train tested the entry's head."""
     memory = (await tx.trains.get(entry.queue_id)).memory
     if list(memory.get("heads", {}).get(str(entry.number), ())) != [entry.id, entry.head]:
         return None
@@ -202,7 +202,7 @@ async def load_failure(tx: Transaction, entry: Entry) -> TrainNotice | None:
     if not failed:
         return None
     smallest = min(reversed(failed), key=lambda each: len(each["members"]))
-    return TrainNotice(progress=TrainProgress.FAILED_ALONE, members=(entry.number,), run=smallest["run"])
+    return TrainNotice(progress=TrainProgress.FAILED_ALONE, members=tuple(smallest["members"]), run=smallest["run"])
 
 
 _MOST_EVENTS = 5_000

@@ -22,7 +22,7 @@ from queue_engine.rules.checks import failing_checks, judge
 def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, ...]:
     """Return all blockers of the queue, the most important first."""
     found = [
-        Blocker(pause.reason, pause.detail, pause.until, pause.until, recorded=True)
+        Blocker(pause.reason, pause.detail, pause.until, pause.until, recorded=True, since=pause.since, by=pause.by)
         for pause in queue.pauses
         if not pause.has_ended(now)
     ]
@@ -33,11 +33,11 @@ def blockers_of(queue: Queue, policy: Policy, now: datetime) -> tuple[Blocker, .
         found.append(Blocker(Reason.FROZEN, why, until, until))
     if (stall := queue.stall) is not None:
         reason = Reason.CHECK_NEVER_REPORTED if stall.never else Reason.CHECKS_NOT_STARTING
-        found.append(Blocker(reason, stall.checks, next_poll_at=stall.next_poll_at))
-    if queue.red is not None and not queue.red.untested:
-        found.append(Blocker(Reason.BASE_RED, queue.red.check, next_poll_at=queue.red.next_poll_at))
-    if queue.red is not None and queue.red.untested and queue.red.check:
-        found.append(Blocker(Reason.TIP_UNTESTED, queue.red.check))
+        found.append(Blocker(reason, stall.checks, next_poll_at=stall.next_poll_at, since=stall.since))
+    if (red := queue.red) is not None and not red.untested:
+        found.append(Blocker(Reason.BASE_RED, red.check, next_poll_at=red.next_poll_at, since=red.since))
+    if red is not None and red.untested and red.check:
+        found.append(Blocker(Reason.TIP_UNTESTED, red.check, since=red.since))
     return tuple(found)
 
 

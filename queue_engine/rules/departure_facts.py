@@ -298,6 +298,13 @@ def cause_of(
     return Cause(made.by, made.by_bot, _after_update(made, entry, states))
 
 
+def pushed_head(entry: Entry, known: Sequence[Known]) -> str | None:
+    """Return the head after the last push that is not IMQ's own update; None if no webhook reported one."""
+    pushes = _MADE_BY[Reason.HEAD_CHANGED]
+    states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
+    return next((each.head for each in reversed(states) if pushes(each, entry, None)), None)
+
+
 def _after_update(made: PullRequestState, entry: Entry, states: Sequence[PullRequestState]) -> float | None:
     """Return the seconds between IMQ's update and this change, which came later."""
     updates = [each.updated_at for each in states if _is_update(each, entry)]

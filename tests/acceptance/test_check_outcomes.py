@@ -78,7 +78,7 @@ async def test_change_that_fails_twice_is_ejected_and_the_next_one_lands(world: 
     assert not bad.merged
     assert unit.tested[bad.head_sha] == 2
     assert "unit" in world.comment(bad)
-    assert "without success" in world.comment(bad)
+    assert "IMQ reran the failed checks once, with the same result: not flaky." in world.comment(bad)
     (left,) = await events(world, bad, "failed")
     assert [(each["check"], each["jobs"]) for each in left["failing"]] == [("unit", ["unit"])]
     assert left["failing"][0]["url"] in world.comment(bad)
@@ -132,7 +132,7 @@ async def test_red_base_ejects_no_entry_and_blocks_the_queue_until_the_fix_lands
         await world.settle()
     await world.pass_time(CI_TIME * 4)
     assert (await world.reasons(first), await world.reasons(second)) == ([], [])
-    assert "is failing its own checks" in world.comment(first)
+    assert "is broken, not your pull request" in world.comment(first)
     async with world.bot.engine.store.reading() as tx:
         (paused,) = [each for each in await tx.timeline.latest(50) if each.reason is Reason.BASE_RED]
     assert [each["jobs"] for each in paused.data["failing"]] == [["unit"]]
@@ -184,7 +184,7 @@ async def test_red_base_is_known_by_the_app_whose_check_fails(world: World) -> N
     await world.pass_time(CI_TIME * 2)
     pull.label(LABEL, by="mona")
     await world.pass_time(CI_TIME * 4)
-    assert "is failing its own checks" in world.comment(pull)
+    assert "is broken, not your pull request" in world.comment(pull)
     world.repository.push("main", {"broken": None}, "Mend the base", by="rhea")
     await world.until(lambda: pull.merged, within=CI_TIME * 4)
     assert await world.reasons(pull) == []
@@ -199,7 +199,7 @@ async def test_red_base_without_a_fix_blocks_entries_no_longer_than_its_limit(wo
     await world.pass_time(CI_TIME * 2)
     first.label(LABEL, by="mona")
     await world.pass_time(CI_TIME * 4)
-    assert "is failing its own checks" in world.comment(first)
+    assert "is broken, not your pull request" in world.comment(first)
     await world.until(lambda: LABEL not in first.labels, within=timedelta(hours=1, minutes=1))
     await world.settle()
     assert await world.reasons(first) == ["base_stays_red"]
@@ -209,7 +209,7 @@ async def test_red_base_without_a_fix_blocks_entries_no_longer_than_its_limit(wo
     later = world.open("later")
     later.label(LABEL, by="mona")
     await world.pass_time(MINUTE)
-    assert "is failing its own checks" not in world.comment(later)
+    assert "is broken, not your pull request" not in world.comment(later)
     await world.until(lambda: later.merged, within=CI_TIME * 2)
 
 
@@ -222,7 +222,7 @@ async def test_red_base_that_becomes_green_by_itself_reruns_the_failed_check(wor
     pull.label(LABEL, by="mona")
     await world.pass_time(CI_TIME * 4)
     assert await world.reasons(pull) == []
-    assert "is failing its own checks" in world.comment(pull)
+    assert "is broken, not your pull request" in world.comment(pull)
     down = False
     tip = world.repository.log("main")[0].sha
     red = world.github.checks.runs(world.repository.record, tip)[0]

@@ -190,7 +190,7 @@ async def test_push_by_hand_in_the_moment_of_a_merge_is_resolved_by_its_checks(w
     await world.settle()
     assert await world.paused() == "tree_mismatch"
     if breaks:
-        await world.until(lambda: "is failing its own checks" in world.comment(other), within=HOUR)
+        await world.until(lambda: "is broken, not your pull request" in world.comment(other), within=HOUR)
         world.repository.push("main", {"broken": None}, "Mend the base", by="rhea")
     await world.until(lambda: other.merged, within=HOUR)
     assert await world.paused() is None

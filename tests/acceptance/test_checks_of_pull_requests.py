@@ -208,7 +208,7 @@ async def test_fault_that_only_the_base_shows_ejects_after_its_own_branch_is_red
         await world.until(lambda: LABEL not in bad.labels)
         await world.settle()
         assert await world.reasons(bad) == ["checks_failed"]
-        assert f"passed before the update, failed on IMQ's merge commit: {CHECK}" in world.comment(bad)
+        assert f"`{CHECK}` passed on your commit" in world.comment(bad)
         queue_all([good, other])
         await world.until(lambda: bool(good.merged and other.merged))
         await world.settle()
@@ -236,7 +236,7 @@ async def test_sign_off_that_imqs_own_commit_lacks_says_what_to_do(world: World)
     await world.settle()
     assert await world.reasons(pull) == ["checks_failed"]
     text = world.comment(pull)
-    assert "passed before the update, failed on IMQ's merge commit: dco" in text
+    assert "`dco` passed on your commit" in text
     assert "exempt IMQ's App from it, or update the branch by rebase or by hand" in text
 
 

@@ -114,7 +114,7 @@ async def test_check_that_a_path_filter_skips_waits_outside_and_the_next_one_lan
     assert await world.reasons(docs) == ["check_absent"]
     assert LABEL in docs.labels
     assert world.spoken(docs) == 1
-    assert "It waits outside the queue." in world.comment(docs)
+    assert "IMQ queues it by itself" in world.comment(docs)
 
 
 async def test_skip_ci_in_the_head_is_named_and_a_push_lets_it_join(world: World) -> None:
@@ -348,7 +348,7 @@ async def test_member_whose_own_head_lacks_a_check_waits_outside_and_the_train_l
             world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
             await world.settle()
             await label(world, docs)
-            await world.until(lambda: says(world, docs, "waits outside the queue"), within=SOON)
+            await world.until(lambda: says(world, docs, "queues it by itself"), within=SOON)
         else:
             await label(world, docs, *others)
             await world.until(lambda: all(pull.merged for pull in others), within=SOON)

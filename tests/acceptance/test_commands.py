@@ -241,14 +241,16 @@ async def test_comment_with_too_many_commands_is_carried_out_as_far_as_the_limit
     assert [reply.code.value for reply in answer.replies] == ["why"] * 5 + ["too_many"]
 
 
-async def test_command_on_a_closed_pull_request_is_only_shown_not_to_be_taken(world: World) -> None:
-    """Nothing is written there any more."""
+async def test_command_on_a_closed_pull_request_is_answered_in_words(world: World) -> None:
+    """P6: IMQ queues nothing there, and says what to do instead."""
     pull = await ready(world)
     pull.close(by="mona")
     await world.settle()
     comment = await say(world, pull, "/queue", by="mona")
     assert "confused" in reacted(comment)
-    assert world.spoken(pull) == 0
+    assert await world.status(pull) is None
+    assert "The pull request is closed. To land it, reopen it and comment `/queue`." in world.comment(pull)
+    assert world.spoken(pull) == 1
 
 
 async def test_command_whose_comment_was_deleted_is_not_carried_out(world: World) -> None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.acceptance.commenting import reacted, ready, say
+from tests.acceptance.commenting import MINUTE, reacted, ready, say
 from tests.acceptance.world import LABEL, World
 
 
@@ -24,9 +24,12 @@ async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: 
     comment = await say(world, pull, "/pause The release is being cut", by="rhea")
     assert "+1" in reacted(comment)
     assert await world.paused() == "paused_by_hand"
+    paused_at = world.clock.now()
     pull.label(LABEL, by="mona")
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
+    assert f"`rhea` paused the queue for `main` at {paused_at - MINUTE:%Y-%m-%d %H:%M} UTC" in world.comment(pull)
+    assert "**Nothing to do for you:** the pull request keeps position 1" in world.comment(pull)
     await say(world, pull, "/freeze until 2h", by="rhea")
     assert "It is also paused" in world.comment(pull)
     await say(world, pull, "/resume", by="rhea")
@@ -36,6 +39,31 @@ async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: 
     await world.until(lambda: pull.merged)
     assert timedelta(hours=1, minutes=50) < world.clock.now() - frozen_at < timedelta(hours=2, minutes=15)
     assert world.spoken(pull) == 1
+
+
+async def test_maintainer_steers_the_queue_from_the_pull_request_that_has_just_landed(world: World) -> None:
+    """Where the fault shows, the queue is paused, frozen and resumed; what needs an open one is answered in words."""
+    landed, waiting = await ready(world), await ready(world, "waiting")
+    landed.label(LABEL, by="mona")
+    await world.until(lambda: landed.merged)
+    await world.settle()
+    comment = await say(world, landed, "/pause It broke the release", by="rhea")
+    assert "+1" in reacted(comment)
+    assert await world.paused() == "paused_by_hand"
+    text = world.comment(landed)
+    assert "Landed on `main`" in text
+    assert "Paused the queue for `main`. To resume it, comment `/resume`. Reason: `It broke the release`." in text
+    waiting.label(LABEL, by="mona")
+    await world.pass_time(timedelta(hours=1))
+    assert not waiting.merged
+    for command in ("/freeze until 2h", "/resume", "/resume"):
+        assert "+1" in reacted(await say(world, landed, command, by="rhea"))
+    assert "confused" in reacted(await say(world, landed, "/pause", by="hubot"))
+    assert "confused" in reacted(await say(world, landed, "/queue priority=high", by="rhea"))
+    assert "The pull request is merged, so this command has nothing to do." in world.comment(landed)
+    assert await world.paused() is None
+    await world.until(lambda: waiting.merged)
+    assert world.spoken(landed) == 1
 
 
 async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None:
@@ -73,6 +101,6 @@ async def test_priority_of_a_hotfix_by_command_names_the_preempted_front(world: 
     facts = answer.replies[0].facts
     assert (facts["preempts"], facts["overtakes"]) == (front.number, [[front.number, None]])
     assert isinstance(facts["lost"], int)
-    cost = f"It preempts `#{front.number}`, whose checks start over after "
+    cost = f"It is tested before `#{front.number}`, whose checks start over. They had run for "
     await world.until(lambda: world.spoken(hotfix) == 1 and cost in world.comment(hotfix))
     await world.until(lambda: front.merged)

@@ -48,7 +48,7 @@ async def test_draft_with_the_label_waits_and_lands_once_it_is_ready(world: Worl
     pull = await early(world, options=DRAFT)
     assert await world.entries() == ()
     comment = world.comment(pull)
-    assert "Not ready yet for the queue" in comment
+    assert "something is missing" in comment
     assert "draft" in comment
     assert "**Next step for the author:** Mark it as ready for review." in comment
     assert "@mona" not in comment

@@ -103,7 +103,7 @@ async def test_check_that_fails_on_the_base_too_lets_the_pull_request_join_and_l
     pull.label(LABEL, by="mona")
     await world.pass_time(CI_TIME * 2)
     assert (await waiting(world, pull)).is_ready
-    assert "`main` is failing its own checks" in world.comment(pull)
+    assert "`main` is broken, not your pull request" in world.comment(pull)
     world.repository.push("main", {"broken": None}, "Repair the base", by="rhea")
     await world.until(lambda: pull.merged, within=CI_TIME * 4)
     assert await world.reasons(pull) == []

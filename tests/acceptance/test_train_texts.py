@@ -34,7 +34,7 @@ async def test_comment_of_a_landing_says_with_whom_and_what_it_saved(world: Worl
     assert "The train saved 2 CI runs" in comment(second)
 
 
-async def test_comment_of_an_ejection_says_that_no_other_pull_request_is_the_cause(world: World) -> None:
+async def test_comment_of_an_ejection_says_what_the_failed_run_tested(world: World) -> None:
     """Only the author of the failing one is asked to act, and the history shows the runs with it."""
     files = [{f"{name}.txt": "6\n" if name == "b" else "0\n"} for name in "abc"]
     good, bad, other = await ready(world, "a", "b", "c", files=files)
@@ -45,11 +45,11 @@ async def test_comment_of_an_ejection_says_that_no_other_pull_request_is_the_cau
     await world.until_status(bad, None)
     await world.settle()
     shown = comment(bad)
-    assert "The failed CI run tested only this pull request on top of `main`" in shown
+    assert f"The CI run that failed tested this pull request together with `#{good.number}`, on top of `main`." in shown
     assert "Joined a train, run" in shown
     assert "its checks failed" in shown
     assert "hotfix" not in shown, "no hotfix preempted it"
-    assert "failed CI run" not in comment(good)
+    assert "CI run that failed" not in comment(good)
 
 
 async def test_page_of_a_failed_pull_request_names_its_runs_and_no_hotfix(world: World) -> None:

@@ -306,7 +306,7 @@ async def test_approval_that_automation_dismissed_after_the_update_brings_the_pl
     await world.until_status(pull, None)
     await world.settle()
     assert LABEL in pull.labels
-    assert "Request a review" in world.comment(pull)
+    assert "Ask for a review" in world.comment(pull)
     named = re.search(r"dismissed by robot\[bot\] \d+ s after IMQ's update", world.comment(pull))
     assert (named is not None) == webhook
     assert await world.reasons(pull) == ["approval_missing"]
@@ -474,5 +474,5 @@ async def test_failed_check_names_its_app_and_whether_it_was_green_before_the_up
     await world.settle()
     assert await world.reasons(pull) == ["checks_failed"]
     text = world.comment(pull)
-    assert "passed before the update, failed on IMQ's merge commit: ci/test" in text
+    assert "`ci/test` passed on your commit" in text
     assert "reported by `ci`" in text

@@ -85,7 +85,8 @@ def state_line(answer: Answer) -> str:
     """Return one line: state, position and the sentence. Two answers with the same line show no change."""
     entry = answer.get("entry")
     place = f" at position {entry['position'] + 1} for {answer['base_branch']}" if entry else ""
-    return f"{state_word(answer)}{place}: {answer['sentence']}"
+    sentence = answer["sentence"].replace("`", "")
+    return f"{state_word(answer)}{place}: {sentence}"
 
 
 def details(answer: Answer) -> Iterator[str]:

@@ -17,7 +17,14 @@ from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
-from queue_engine.queries.pull_request_status import HELD, NOT_QUEUED, NOT_READY, PullRequestStatus, whose_move
+from queue_engine.queries.pull_request_status import (
+    HELD,
+    NOT_QUEUED,
+    NOT_READY,
+    PullRequestStatus,
+    QueueHistory,
+    whose_move,
+)
 from queue_engine.rules.check_progress import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
@@ -85,14 +92,31 @@ _SHORT_SHA = 7
 _NAMED = 10
 
 
-def reason_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, not_ready: bool = False) -> Pieces:
-    """Return the sentence about a reason, as the API has it; `not_ready`: the pull request waits until it is ready."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready).sentence)
+def reason_text(
+    reason: Reason | WaitReason,
+    base: str,
+    policy: Policy | None,
+    *,
+    not_ready: bool = False,
+    left: QueueHistory | None = None,
+) -> Pieces:
+    """Return the sentence about a reason, as the API has it.
+
+    `not_ready`: the pull request waits until it is ready; `left`: how it left its queue for this reason.
+    """
+    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left).sentence)
 
 
-def next_text(reason: Reason | WaitReason, base: str, policy: Policy | None, *, not_ready: bool = False) -> Pieces:
+def next_text(
+    reason: Reason | WaitReason,
+    base: str,
+    policy: Policy | None,
+    *,
+    not_ready: bool = False,
+    left: QueueHistory | None = None,
+) -> Pieces:
     """Return the sentence about the next step, as the API has it."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready).next_step)
+    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left).next_step)
 
 
 def actor(reason: Reason | WaitReason) -> str:

@@ -81,6 +81,12 @@ class FailingChecks:
     checks: tuple[Mapping[str, Any], ...]
     detail: str | None = None
     reason: str = "checks_failed"
+    base_tip: str | None = None
+    """The tip of the base below them."""
+    on_base: bool = False
+    """Whether all these checks passed on that tip."""
+    reruns: int = 0
+    """How often IMQ ran them again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.departure import Cause
+from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState, FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, Repository, TimelineEvent, UnmetRequirement
 from queue_engine.domain.notice import (
@@ -35,6 +35,19 @@ FAILING_CHECKS = (
     FailingCheck("all passed", "https://ci.example/runs/2", ("all passed", "test (3.11)")),
     FailingCheck("lint", None),
 )
+
+TOGETHER = FailingCheckFacts(
+    "6e499df" + "0" * 33,
+    ("build",),
+    green=("build",),
+    on_base=True,
+    merged=True,
+    pushed=True,
+    reruns=1,
+    landed=(4, 10),
+)
+"""A check that passed on the queued head, and fails with what landed since."""
+PUSHED = NewCommits("8f14e45" + "0" * 33, "grace", "9af3c1f" + "0" * 33)
 
 KIND_OF_OUTCOME = {
     Outcome.FAILED: NoticeKind.FAILED,
@@ -126,10 +139,14 @@ def of_reason(reason: Reason) -> Notice:
         Reason.CANDIDATES_REFUSED: {"detail": "Repository rule violations found: Changes must be made through a pull"},
         Reason.CANDIDATE_LANDING_REFUSED: {"detail": "Cannot update this protected ref."},
         Reason.FROZEN: {"detail": "Release week", "until": NOW + timedelta(days=2)},
-        Reason.BASE_RED: {"detail": "build"},
+        Reason.BASE_RED: {"detail": "build", "since": NOW - timedelta(minutes=50), "position": 1},
         Reason.TIP_UNTESTED: {"detail": "1 of 3 members landed, then IMQ stopped: #7 left"},
         Reason.MISCONFIGURED: {"detail": ".github/imq.yml of main, line 2: enabeld is unknown; did you mean enabled?"},
-        Reason.PAUSED_BY_HAND: {"detail": "The runners are being replaced"},
+        Reason.PAUSED_BY_HAND: {
+            "detail": "The runners are being replaced",
+            "since": NOW - timedelta(minutes=50),
+            "by": "carol",
+        },
         Reason.TREE_MISMATCH: {"detail": "landed tree 2222222, tested tree 3333333"},
     }
     return notice(KIND_OF_OUTCOME[REASONS[reason].outcome], reason=reason, **changes.get(reason, {}))
@@ -177,6 +194,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.LEFT: {"base_branch": "main"},
     ReplyKind.LANDING: {"base_branch": "main"},
     ReplyKind.NOT_QUEUED: {},
+    ReplyKind.CLOSED: {"merged": False},
     ReplyKind.PRIORITY: {
         "priority": 10,
         "position": 1,
@@ -205,6 +223,7 @@ _DONE = frozenset(ReplyKind) - {
     ReplyKind.REFUSED,
     ReplyKind.NOT_ALLOWED,
     ReplyKind.NOT_UNDERSTOOD,
+    ReplyKind.CLOSED,
     ReplyKind.CHANGED_SINCE,
     ReplyKind.TOO_MANY,
     ReplyKind.FAILED,
@@ -234,10 +253,10 @@ def entry_status(
     return PullRequestStatus(42, shown.status.value, "main", depth, replace(found, **(view or {})))
 
 
-def left(event: str, reason: Reason | None, detail: str | None = None, cause: Cause | None = None) -> PullRequestStatus:
+def left(event: str, reason: Reason | None, detail: str | None = None, **facts: Any) -> PullRequestStatus:
     """The status of a pull request that left its queue an hour ago."""
     at = NOW - timedelta(minutes=69, seconds=26)
-    return PullRequestStatus(42, "not_queued", None, 0, previous=QueueHistory(event, reason, detail, at, cause=cause))
+    return PullRequestStatus(42, "not_queued", None, 0, previous=QueueHistory(event, reason, detail, at, **facts))
 
 
 _BISECTED = TrainNotice(
@@ -279,6 +298,8 @@ WHY: dict[str, PullRequestStatus] = {
     "never": PullRequestStatus(42, "not_queued", None, 0),
     "left": left("failed", Reason.APPROVAL_MISSING, "0 of 1"),
     "landed": left("landed", None),
+    "together": left("failed", Reason.CHECKS_FAILED, failure=TOGETHER),
+    "pushed": left("cancelled", Reason.HEAD_CHANGED, cause=Cause("mallory"), new_commits=PUSHED),
 }
 """What `/why` finds in each situation."""
 

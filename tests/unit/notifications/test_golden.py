@@ -14,6 +14,7 @@ from typing import Any
 from notifications.render.comment import content, render_check_run, render_comment
 from notifications.render.timeline_text import history_lines
 from notifications.texts import HISTORY
+from queue_engine.domain.departure import Cause, FailingCheckFacts
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.notices import (
@@ -21,10 +22,13 @@ from tests.unit.notifications.notices import (
     FLAKY_EVENTS,
     LANDED_EVENTS,
     NOW,
+    PUSHED,
     REPLIES,
     STATUS,
+    TOGETHER,
     WHY,
     answer,
+    check,
     event,
     facts,
     of_kind,
@@ -91,10 +95,21 @@ REPLY_VARIANTS: Mapping[str, str] = {
     "status of an empty queue": _status(without_room=()),
     "not ready, with a priority": _reply(ReplyKind.NOT_READY, priority=10),
     "status with others outside the queue": _status(without_room=(), outside=(STATUS.entries[0].entry,) * 2),
+    "on a merged pull request": _reply(ReplyKind.CLOSED, merged=True),
     "an argument is missing": _reply(ReplyKind.NOT_UNDERSTOOD, argument=""),
     "an argument has a fault": _reply(ReplyKind.NOT_UNDERSTOOD, fault="has passed already"),
 }
 
+FAILURES: Mapping[str, FailingCheckFacts] = {
+    "together": TOGETHER,
+    "together, in a train": replace(TOGETHER, pushed=False, others=()),
+    "together, in a train with others": replace(TOGETHER, pushed=False, others=(41, 43), landed=(), outside=True),
+    "together, from a fork": replace(TOGETHER, on_base=False, reruns=0, landed=None, fork=True),
+    "together, after many landings": replace(TOGETHER, pushed=False, landed=tuple(range(1, 16))),
+    "up to date": FailingCheckFacts(TOGETHER.head, ("build",), reruns=2),
+    "before the update, too": FailingCheckFacts(TOGETHER.head, ("build", "lint"), red=("build",), merged=True),
+    "in part before": FailingCheckFacts(TOGETHER.head, ("build", "lint"), green=("build",), red=("lint",), merged=True),
+}
 _LATER = NOW - timedelta(minutes=65)
 KIND_VARIANTS: Mapping[str, Notice] = {
     "queued, edited later": of_kind(NoticeKind.QUEUED).model_copy(update={"enqueued_at": _LATER}),
@@ -117,8 +132,21 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     "not ready, checks_failed": of_reason(Reason.CHECKS_FAILED).model_copy(
         update={"kind": NoticeKind.NOT_READY, "checks": (), "failing": FAILING_CHECKS}
     ),
-    "failed, after IMQ's update": of_reason(Reason.CHECKS_FAILED).model_copy(
-        update={"detail": "passed before the update, failed on IMQ's merge commit: build"}
+    **{
+        f"failed, {name}": of_reason(Reason.CHECKS_FAILED).model_copy(update={"failure": failure, "checks": (check(),)})
+        for name, failure in FAILURES.items()
+    },
+    "failed, on a base whose name a shell reads": of_reason(Reason.CHECKS_FAILED).model_copy(
+        update={"failure": TOGETHER, "checks": (), "base_branch": "release/$(x)"}
+    ),
+    "pushed": of_reason(Reason.HEAD_CHANGED).model_copy(
+        update={"new_commits": PUSHED, "cause": Cause("mallory"), "queued_by": "grace"}
+    ),
+    "pushed, nobody knows what": of_reason(Reason.HEAD_CHANGED).model_copy(
+        update={"new_commits": replace(PUSHED, pushed=None), "queued_by": "grace"}
+    ),
+    "frozen by a person": of_reason(Reason.FROZEN).model_copy(
+        update={"by": "carol", "since": NOW - timedelta(minutes=50)}
     ),
     "with a shared configuration": of_kind(NoticeKind.READY).model_copy(update={"not_followed": ("depth is ignored",)}),
     "base red, without a label for fixes": of_reason(Reason.BASE_RED).model_copy(update={"fix_labels": ()}),

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.notice import Notice, NoticeKind, TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.notices import check, of_kind, of_reason
 
+FAILED = FailingCheckFacts("1" * 40, ("build",), merged=True, others=())
 RUN: Mapping[str, Any] = {
     "run": 31,
     "branch": "imq/main/31",
@@ -45,7 +47,11 @@ TRAINS: Mapping[str, Notice] = {
     "passed": member(NoticeKind.READY, TrainProgress.PASSED, (41, 42, 43), **RUN),
     "passed alone": member(NoticeKind.READY, TrainProgress.PASSED, (42,), **RUN),
     "failed": of_reason(Reason.CHECKS_FAILED).model_copy(
-        update={"train": TrainNotice(progress=TrainProgress.FAILED_ALONE, members=(42,), **RUN), "checks": (check(),)}
+        update={
+            "train": TrainNotice(progress=TrainProgress.FAILED_ALONE, members=(42,), **RUN),
+            "checks": (check(),),
+            "failure": FAILED,
+        }
     ),
     "landed": landed((41, 42, 43), runs_saved=2, ci_saved=timedelta(minutes=48)),
     "landed, one run saved": landed((41, 42), runs_saved=1),

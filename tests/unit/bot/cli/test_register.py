@@ -154,12 +154,24 @@ def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypat
 
 @pytest.mark.process
 async def test_setup_with_a_relay_needs_no_public_address(server: EmulatorServer, tmp_path: Path) -> None:
-    """GitHub sends webhooks to the relay; `imq run` finds its address in the file."""
-    relay = "https://smee.io/channel"
-    _, app, _ = await register(server, tmp_path, "--relay", relay)
+    """GitHub sends webhooks to the relay; the file has all that a login at the pages of this machine needs."""
+    relay, pages = "https://smee.io/channel", "http://127.0.0.1:8080"
+    output, app, _ = await register(server, tmp_path, "--relay", relay)
     settings = load_settings(env_file.read(tmp_path / ".env"))
-    assert (settings.relay_url, settings.public_url, settings.webhook_address) == (relay, None, relay)
-    assert (app.webhook_url, app.setup_url) == (relay, None)
+    assert (settings.relay_url, settings.public_url, settings.webhook_address) == (relay, pages, relay)
+    assert settings.missing_for_login() == []
+    assert (app.webhook_url, app.setup_url, app.callback_urls) == (relay, None, (f"{pages}/auth/callback",))
+    assert f"Its pages: {pages}\n" in output
+    assert settings.secret_key is not None
+    assert settings.secret_key.get_secret_value() not in output
+
+
+@pytest.mark.process
+async def test_setup_keeps_the_secret_key_that_is_there(server: EmulatorServer, tmp_path: Path) -> None:
+    """A second App does not void what the first key encrypted, nor end sessions."""
+    (tmp_path / ".env").write_text(f"IMQ_SECRET_KEY={KEY.get_secret_value()}\n")
+    await register(server, tmp_path, "--url", URL)
+    assert env_file.read(tmp_path / ".env")["IMQ_SECRET_KEY"] == KEY.get_secret_value()
 
 
 def invoke(*arguments: str, **environ: str | None) -> Result:

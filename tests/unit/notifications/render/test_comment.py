@@ -164,7 +164,7 @@ def test_comment_of_a_reason_says_whose_move_it_is() -> None:
             ReasonActor.AUTHOR: r"\*\*Next step, @alice @carol:\*\* ",
             ReasonActor.MAINTAINER: r"\*\*Next step for a maintainer:\*\* ",
             ReasonActor.OPERATOR: r"\*\*Next step for the IMQ operator:\*\* ",
-            ReasonActor.NONE: r"\*\*No action needed\.\*\* ",
+            ReasonActor.NONE: r"\*\*Nothing to do(\.\*\*| for you:\*\*) ",
         }
         expected = who[REASONS[reason].next_actor]
         if reason is Reason.CHECKS_TIMED_OUT:

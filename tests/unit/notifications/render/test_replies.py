@@ -111,8 +111,8 @@ def test_answer_hostile_words_change_nothing_but_code_spans(
 @pytest.mark.parametrize(
     ("preempts", "lost", "sentence"),
     [
-        (12, 240, "It preempts `#12`, whose checks start over after 4 min."),
-        (12, None, "It preempts `#12`, whose checks start over.\n"),
+        (12, 240, "It is tested before `#12`, whose checks start over. They had run for 4 min."),
+        (12, None, "It is tested before `#12`, whose checks start over.\n"),
         (None, None, None),
     ],
 )
@@ -121,7 +121,7 @@ def test_answer_to_a_priority_names_what_it_preempts_and_what_is_lost(
 ) -> None:
     """The reply shows the cost of a preemption; where no run is preempted it does not mention one."""
     text = comment(ReplyKind.PRIORITY, preempts=preempts, lost=lost)
-    assert sentence in text if sentence else "It preempts" not in text
+    assert sentence in text if sentence else "It is tested before" not in text
 
 
 def test_answer_to_a_resume_says_what_still_holds() -> None:
@@ -130,7 +130,7 @@ def test_answer_to_a_resume_says_what_still_holds() -> None:
     red = {"reason": Reason.BASE_RED.value, "detail": "build", "until": None}
     text = comment(ReplyKind.RESUMED, blockers=[frozen, red])
     assert "Resumed the queue for `main`." in text
-    assert "The queue is blocked: `main` is frozen, so nothing lands on it. Details: `Release week`" in text
+    assert "The queue is blocked: `main` is frozen (`Release week`), so nothing lands on it." in text
     assert text.count("The queue is blocked: ") == 2
 
 

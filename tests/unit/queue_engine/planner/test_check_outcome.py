@@ -12,7 +12,7 @@ from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, Requ
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Update, Wait
-from queue_engine.planner.check_outcome import BREAKDOWNS
+from queue_engine.planner.check_outcome import BREAKDOWNS, failure_of
 from queue_engine.planner.decide import decide
 from queue_engine.rules.transitions import check_queue
 from tests.store.examples import changed
@@ -259,30 +259,33 @@ def test_limit_of_a_wait_ends_in_its_reason(
 
 
 @pytest.mark.parametrize(
-    ("before", "detail"),
+    ("before", "green", "red"),
     [
-        ((report("ci"),), "passed before the update, failed on IMQ's merge commit: ci"),
-        ((report("ci", CheckState.FAILED),), "failed before IMQ's update, too: ci"),
-        ((report("ci", conclusion="skipped"),), None),
-        ((report("ci", CheckState.PENDING),), None),
-        ((report("ci", app_id=77),), None),
-        ((), None),
+        ((report("ci"),), True, False),
+        ((report("ci", CheckState.FAILED),), False, True),
+        ((report("ci", conclusion="skipped"),), False, False),
+        ((report("ci", CheckState.PENDING),), False, False),
+        ((report("ci", app_id=77),), False, False),
+        ((), False, False),
     ],
     ids=["green", "red", "skipped", "running", "of_another_app", "absent"],
 )
 def test_departure_says_what_a_check_was_before_imqs_update_only_where_that_is_known(
-    before: tuple[CheckReport, ...], detail: str | None
+    before: tuple[CheckReport, ...], green: bool, red: bool
 ) -> None:
-    """P6: a check that judges commits may be red on IMQ's own merge commit alone."""
+    """P6: only a result of the same check, by the same App, on the queued head says that the change passed alone."""
     front = entry(status=CHECKING, head="head-2", updated_from="head-1")
     facts = facts_with(rules=rules("ci"), reports=(report("ci", CheckState.FAILED),), base_reports=(report("ci"),))
     assert judged_run(front, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
     left = judged_run(front, replace(facts, former_reports=before), POLICY, NOW)
     assert isinstance(left, Dequeue)
-    assert (left.reason, left.detail) == (Reason.CHECKS_FAILED, detail)
-    up_to_date = judged_run(replace(front, head="head-1"), facts, POLICY, NOW)
-    assert isinstance(up_to_date, Dequeue)
-    assert up_to_date.detail is None
+    assert (left.reason, left.detail) == (Reason.CHECKS_FAILED, None)
+    shown = failure_of("head-1", front.run, left.checks, replace(facts, former_reports=before))
+    assert (shown.green == ("ci",), shown.red == ("ci",), shown.is_together) == (green, red, green)
+    assert shown.on_base
+    alone = failure_of("head-2", front.run, left.checks, replace(facts, former_reports=before))
+    assert not alone.merged
+    assert not alone.is_together
 
 
 def test_timeout_of_many_checks_names_some_and_counts_the_rest() -> None:

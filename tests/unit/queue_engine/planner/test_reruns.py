@@ -8,9 +8,9 @@ import pytest
 from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
-from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Rerun, Save, Wait
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Rerun, Save, Wait
 from queue_engine.planner.check_limits import check_limit
-from queue_engine.planner.check_outcome import rerun_answered
+from queue_engine.planner.check_outcome import failure_of, rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import rerun_names, run_key
@@ -52,11 +52,9 @@ def test_rerun_that_fails_again_is_the_changes_own_fault_and_says_that_it_was_ru
     walk = a_job()
     walk.go()
     walk.reported(CheckState.FAILED)
-    assert walk.go() == Dequeue(
-        Reason.CHECKS_FAILED,
-        "run again on the same commit, without success: ci",
-        walk.github.reports["head-2"],
-    )
+    reports = walk.github.reports["head-2"]
+    assert walk.go() == Dequeue(Reason.CHECKS_FAILED, None, reports)
+    assert failure_of("head-1", walk.entry.run, reports, Facts()).reruns == 1
     assert walk.asked.count("rerun") == 1
 
 
@@ -175,6 +173,6 @@ def test_rerun_in_doubt_is_asked_for_again_only_of_a_proved_run_and_in_time(
     after: timedelta, runs: tuple[WorkflowRun, ...] | None, action: Action | None
 ) -> None:
     """P5: else the failure counts as it stands, and is named."""
-    blamed = Dequeue(Reason.CHECKS_FAILED, "run again on the same commit, without success: ci", (OLD,))
+    blamed = Dequeue(Reason.CHECKS_FAILED, None, (OLD,))
     facts = facts_with(rules=rules("ci"), reports=(OLD,), workflow_runs=runs, pull=pull())
     assert decide(ASKED, facts, POLICY, NOW + after) == (action or blamed)

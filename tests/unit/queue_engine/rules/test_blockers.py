@@ -78,7 +78,7 @@ def test_blocker_has_an_end_only_if_that_is_known() -> None:
     assert blockers_of(queue(red=RED), POLICY, NOW) == (BASE_RED,)
     assert blockers_of(queue(stall=Stall(NOW, "head-1", "ci, lint")), POLICY, NOW) == (NOT_STARTING,)
     assert blockers_of(queue(), BROKEN, NOW) == (Blocker(Reason.MISCONFIGURED, "line 3: depht is unknown"),)
-    by_hand = Blocker(Reason.FROZEN, "release", NOW + HOUR, next_poll_at=NOW + HOUR, recorded=True)
+    by_hand = Blocker(Reason.FROZEN, "release", NOW + HOUR, next_poll_at=NOW + HOUR, recorded=True, by="rhea")
     assert blockers_of(queue(pauses=(BY_HAND,)), POLICY, NOW) == (by_hand,)
 
 
