@@ -1,7 +1,9 @@
 """P1, P2, P4, P6: a backup that was made under traffic is restored after some landings."""
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,10 @@ from queue_engine.domain.facts import OWN_CHECK
 from tests.acceptance.test_lost_databases import front, label_in_order, remove_database
 from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import LABEL, World
+
+
+def _has_left(pull: Any, head: str) -> bool:
+    return bool(pull.head_sha != head)
 
 
 async def restore_later(world: World, directory: Path) -> None:
@@ -110,7 +116,7 @@ async def test_update_that_the_backup_does_not_know_is_bound_by_githubs_signatur
     for number in range(1, updates):
         head = second.head_sha
         world.repository.push("main", {f"around-{number}.py": "pushed\n"}, "Around the queue", by="rhea")
-        await world.until(lambda before=head: second.head_sha != before)
+        await world.until(partial(_has_left, second, head))
         await world.until_status(second, "checking")
     await world.pass_time(timedelta(seconds=10))
     await restore_later(world, tmp_path)
