@@ -31,7 +31,7 @@ from notifications.render.train_text import with_candidate_page
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
-from queue_engine.domain.facts import OWN_CHECK
+from queue_engine.domain.facts import OWN_CHECK, OwnCheckRun
 from queue_engine.domain.notice import QUESTIONS, WAITING, CommandReply, Notice, NoticeKind, kind_of
 from queue_engine.domain.port import Comments
 from queue_engine.domain.reasons import Reason
@@ -240,7 +240,8 @@ class GithubWriter:
         if known is None:
             known = await self._create(item, partial(self._github.create_check_run, item.repository, run))
         # A completed run is final: GitHub keeps its conclusion, so the next time in the queue gets a run of its own.
-        await self._record_written(item, known, head=notice.head_sha, completed=completes(notice))
+        written = OwnCheckRun(notice.head_sha, known, run["status"], run.get("conclusion"), run["output"]["title"])
+        await self._record_written(item, known, run=written, completed=completes(notice))
         if notice.merges_now:
             await self._wake(item)
 
@@ -293,15 +294,16 @@ class GithubWriter:
             await tx.outbox.mark_maybe_created(item)
 
     async def _record_written(
-        self, item: OutboxItem, remote_id: int, *, head: str | None = None, completed: bool = False
+        self, item: OutboxItem, remote_id: int, *, run: OwnCheckRun | None = None, completed: bool = False
     ) -> None:
         """Store in one transaction the id on GitHub, or that the run is `completed`, and that the item is done."""
+        head = None if run is None else run.head_sha
         async with self._store.transaction() as tx:
             if completed:
                 await tx.outbox.lost(item)
             elif item.maybe_created or (item.remote_id, item.remote_head) != (remote_id, head) or item.superseded_id:
                 await tx.outbox.created(item, remote_id, head)
-            await tx.outbox.done(item, self._clock.now())
+            await tx.outbox.done(item, self._clock.now(), written=run)
 
     async def _keep_landed(self, item: OutboxItem, remote_id: int) -> None:
         """Store the id of the comment that says "Landed", and that each later notice searches for it again."""

@@ -16,7 +16,7 @@ import structlog
 from notifications.github_writer import GithubWriter
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.progress import Meter, NullMeter
-from queue_engine.core.timing.backoff import OUTDATED, OVERLOAD, Backoff, wait
+from queue_engine.core.timing.backoff import OUTDATED, OVERLOAD, OWNER, Backoff, wait
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import (
     CommentLimitError,
@@ -46,7 +46,7 @@ The dispatcher starts an item only in the first half: an item takes a few reques
 MAX_ATTEMPTS = 288
 """About a day with OVERLOAD's waits: notices about an outage have to outlast it. Twelve days of those of `REFUSED`."""
 
-REFUSED = Backoff(base=timedelta(minutes=10), maximum=timedelta(hours=1), jitter=0)
+REFUSED = OWNER
 """Waits of items that a person has to make possible: by a permission, an allow list, the end of an archive."""
 
 _LOCKED = "is locked"

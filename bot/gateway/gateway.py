@@ -19,6 +19,7 @@ Beside the requests of a usual merge (the table in docs/sizing.md) there are, wh
   outdated.
 - Where the configuration has `checks.untested_paths`: a comparison for each push to the base while checks run, another
   two before the merge if the base moved, and both trees after it.
+- The annotations of a job that failed within seconds. A query an hour that compares the check runs that IMQ wrote.
 - A sweep's request for failed deliveries, and one or two per repository. For a label whose webhook did not come, the
   history of the pull request and that of its head branch.
 

@@ -259,6 +259,27 @@ class ThreadsAnswer(Part):
     repository: ThreadsOfRepository
 
 
+class OwnRunPart(Part):
+    """`CheckRun`. `databaseId` is an `Int`, which is too short for some numbers."""
+
+    database_id: int | None = None
+    status: str
+    conclusion: str | None = None
+    title: str | None = None
+
+
+class OwnSuitePart(Part):
+    """`CheckSuite`, of IMQ's App."""
+
+    check_runs: Listed[OwnRunPart] = ()
+
+
+class OwnChecksPart(Part):
+    """The check suites of a commit; None where GitHub does not show them."""
+
+    check_suites: Listed[OwnSuitePart] | None = None
+
+
 _REPOSITORY = """
     nameWithOwner mergeCommitAllowed squashMergeAllowed rebaseMergeAllowed
     defaultBranchRef { name }
@@ -343,6 +364,31 @@ query PullRequests($owner: String!, $name: String!, {", ".join(variables)}) {{
   repository(owner: $owner, name: $name) {{
     {_REPOSITORY.strip()}
     {" ".join(fields)}
+  }}
+}}
+"""
+
+
+def own_check_runs(heads: int) -> str:
+    """Return the query of IMQ's check runs on so many commits, `head_0` and so on, which are its variables as well.
+
+    `filterBy: {appId}` as int128/wait-for-workflows-action asks, with `object(oid:)`; an App has one suite on a commit.
+    """
+    variables = " ".join(f"$head_{each}: GitObjectID!" for each in range(heads))
+    commits = "\n".join(f"head_{each}: object(oid: $head_{each}) {{ ...Own }}" for each in range(heads))
+    return f"""
+query OwnCheckRuns($owner: String!, $name: String!, $app: Int!, $check: String!, {variables}) {{
+  repository(owner: $owner, name: $name) {{
+    {commits}
+  }}
+}}
+fragment Own on Commit {{
+  checkSuites(first: 3, filterBy: {{appId: $app}}) {{
+    nodes {{
+      checkRuns(first: 50, filterBy: {{checkName: $check, checkType: ALL}}) {{
+        nodes {{ databaseId status conclusion title }}
+      }}
+    }}
   }}
 }}
 """

@@ -38,23 +38,28 @@ from bot.gateway.snapshot_schemas import (
     THREADS,
     Answer,
     CommitPart,
+    OwnChecksPart,
+    OwnRunPart,
     PullPart,
     RepositoryName,
     RepositoryPart,
     Threads,
     ThreadsAnswer,
     of_several,
+    own_check_runs,
     with_stacks,
 )
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import JOB_HOLDER, current_work
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, RateLimitError, Unavailable
 from queue_engine.domain.facts import (
+    OWN_CHECK,
     CheckReport,
     CheckSuite,
     Commit,
     Comparison,
     MergeMethod,
+    OwnCheckRun,
     Permission,
     PullRequest,
     RequiredCheck,
@@ -473,6 +478,11 @@ _FOR_GROUP = re.compile(r"Canceling since a higher priority waiting request for 
 """GitHub's annotation on each job that it cancels for a newer run of a concurrency group (ncihtan/data-models #252,
 pex-tool/pex #1460; without quotes in actions/runner-images #13265). No page documents these words."""
 
+_NOT_STARTED = "the job was not started because"
+"""How the only annotation of a job begins that an unpaid plan kept from starting: "your account is locked due to a
+billing issue" (actions/runner #1069 and others), or "recent account payments have failed or your spending limit needs
+to be increased" (nodejs/admin #980, Arcticons #2757). The job fails within seconds, without a step or a runner."""
+
 log = structlog.get_logger(__name__)
 
 
@@ -507,14 +517,7 @@ class CheckReads(SnapshotBatches):
 
     async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:
         """Read the annotations of a job, and the concurrency group that one of them names."""
-        where = {**owner_and_repo(repository), "check_run_id": str(check_run)}
-        template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations?per_page=100"
-        try:
-            page = await self._connection.call(repository, Call("GET", template, where))
-        except (Forbidden, NotFound) as error:
-            log.info("annotations_unreadable", repository=repository.full_name, error=error.message)
-            return ()
-        found = (_FOR_GROUP.search(each.message or "") for each in parse_list(AnnotationAnswer, page.data))
+        found = (_FOR_GROUP.search(each) for each in await self._annotations(repository, check_run))
         group = next((each["group"] for each in found if each), None)
         if group is None:
             return ()
@@ -528,12 +531,47 @@ class CheckReads(SnapshotBatches):
         members = parse_answer(ConcurrencyGroupAnswer, page.data).group_members
         return (group, *(f"{each.run_name} {each.run_html_url or ''}".strip() for each in members))
 
+    async def not_started(self, repository: Repository, check_run: int) -> str | None:
+        """Read the annotations of a job."""
+        messages = await self._annotations(repository, check_run)
+        return next((each for each in messages if each.lower().startswith(_NOT_STARTED)), None)
+
+    async def _annotations(self, repository: Repository, check_run: int) -> tuple[str, ...]:
+        """`GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations`: the messages; none if IMQ may not."""
+        where = {**owner_and_repo(repository), "check_run_id": str(check_run)}
+        template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations?per_page=100"
+        try:
+            page = await self._connection.call(repository, Call("GET", template, where))
+        except (Forbidden, NotFound) as error:
+            log.info("annotations_unreadable", repository=repository.full_name, error=error.message)
+            return ()
+        return tuple(each.message or "" for each in parse_list(AnnotationAnswer, page.data))
+
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`."""
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
         where = {**owner_and_repo(repository), "ref": sha}
         suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
         return tuple(conversions.check_suite(each, own_app_id=self._app_id) for each in suites)
+
+    async def own_check_runs(
+        self, repository: Repository, heads: Collection[str]
+    ) -> Mapping[str, tuple[OwnCheckRun, ...]]:
+        """`POST /graphql`: the check suites of IMQ's App on each commit, with their runs."""
+        variables: dict[str, Any] = {"owner": repository.owner, "name": repository.name}
+        variables |= {"app": self._app_id, "check": OWN_CHECK}
+        variables |= {f"head_{index}": head for index, head in enumerate(heads)}
+        query = own_check_runs(len(heads))
+        try:
+            commits = (await self._graphql(repository, query, variables))["repository"]
+        except Unsupported as error:
+            raise Unavailable(f"this GitHub's GraphQL API does not answer IMQ's queries: {error}") from error
+        found: dict[str, tuple[OwnCheckRun, ...]] = {}
+        for index, head in enumerate(heads):
+            suites = parse_answer(OwnChecksPart, commits.get(f"head_{index}") or {}).check_suites
+            if suites is not None:
+                found[head] = tuple(_own_check_run(head, run) for suite in suites for run in suite.check_runs)
+        return found
 
     async def reports_elsewhere(
         self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]
@@ -551,3 +589,8 @@ class CheckReads(SnapshotBatches):
             except NotFound:
                 continue  # The commit of a fork that was deleted.
         return tuple(found)
+
+
+def _own_check_run(head: str, run: OwnRunPart) -> OwnCheckRun:
+    conclusion = None if run.conclusion is None else run.conclusion.lower()
+    return OwnCheckRun(head, run.database_id, run.status.lower(), conclusion, run.title or "")

@@ -374,7 +374,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "The queue continues when the freeze ends.",
     ),
     Reason.GITHUB_REFUSES: ReasonText(
-        "GitHub refuses IMQ's requests in this repository.",
+        "GitHub refuses IMQ's requests in this repository, or starts none of its jobs.",
         "IMQ retries, and the queue continues by itself when GitHub accepts them.",
     ),
     Reason.BASE_RED: ReasonText(

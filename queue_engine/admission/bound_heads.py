@@ -24,6 +24,7 @@ from queue_engine.domain.policy import NotReadyPushPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
+from queue_engine.known.own_writes import updated_by_imq
 from queue_engine.rules.consent import (
     HeadFact,
     NewHead,
@@ -31,8 +32,10 @@ from queue_engine.rules.consent import (
     consent_lost,
     keeps_position,
     may_bind,
+    may_lack_update,
     most_active,
     updated_for,
+    with_lost_update,
     with_pushed_head,
     with_shared_update,
 )
@@ -101,6 +104,17 @@ async def follow_shared_update(engine: Engine, case: Case, sha: str, *, by_imq: 
             await change.tx.queues.wake(entry.queue_id, change.now)
     event = "dequeued" if saved is None else "shared_update"
     _log.info(event, repository=case.repository.full_name, number=case.number, head=sha)
+    return replace(case, entry=saved)
+
+
+async def bind_lost_update(engine: Engine, case: Case, entry: Entry, sha: str) -> Case | None:
+    """Bind IMQ's own update, which a restored database does not know; None if it is none. Raises StaleRecord."""
+    if not may_lack_update(entry) or not await updated_by_imq(engine.github, entry, sha):
+        return None
+    async with engine.change() as change:
+        saved = await change.tx.entries.save(with_lost_update(entry, sha, change.now))
+        await change.tx.consents.follow(entry, saved, change.now)
+        await change.tx.queues.wake(entry.queue_id, change.now)
     return replace(case, entry=saved)
 
 

@@ -12,7 +12,12 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.admit import behind_shared_head
-from queue_engine.admission.bound_heads import bind_waiting_push, follow_shared_update, requeue_new_head
+from queue_engine.admission.bound_heads import (
+    bind_lost_update,
+    bind_waiting_push,
+    follow_shared_update,
+    requeue_new_head,
+)
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.required_facts import readiness_of
@@ -78,6 +83,10 @@ async def _judge_queued(
         followed_update = await follow_shared_update(engine, case, pull.head_sha, by_imq=False)
         if followed_update is not None:
             return followed_update
+    if pull.head_sha != entry.head and push is None:
+        updated = await bind_lost_update(engine, case, entry, pull.head_sha)
+        if updated is not None:
+            return updated
     if push is not None and (requeued := await requeue_new_head(engine, case, entry, pull, push)) is not None:
         return requeued
     return replace(case, entry=await _judge(engine, entry, pull, policy, case.delivery))

@@ -58,6 +58,8 @@ class Disorder(StrEnum):
     SUSPENDED = "suspended"
     NOT_ALLOWED_ADDRESS = "not_allowed_address"
     SINGLE_SIGN_ON = "single_sign_on"
+    UNPAID = "unpaid"
+    """GitHub starts no jobs: a payment failed, or a spending limit is reached."""
 
 
 class Refused(Unavailable):

@@ -161,6 +161,17 @@ class Comparison:
     """The commits of the head that the base lacks, of which GitHub lists the newest 250."""
 
     @property
+    def is_signed_update(self) -> bool:
+        """Whether GitHub's signature proves that GitHub merged a commit of the base into the first parent, for IMQ.
+
+        No other account can have it. A person's "Update branch" proves less: GitHub signs it like a merge
+        in which the person resolved conflicts on the website, whose content is the person's (docs, "Resolving a merge
+        conflict on GitHub" and "About commit signature verification").
+        """
+        parents = self.head.parents
+        return self.head.made_by_imq and len(parents) == 2 and parents[1] == self.merge_base
+
+    @property
     def head_landed(self) -> bool:
         """Whether the base contains the head already."""
         return self.merge_base == self.head.sha
@@ -355,6 +366,17 @@ class OwnComments(NamedTuple):
 
     comments: tuple[OwnComment, ...]
     since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCheckRun:
+    """What a check run of IMQ shows; `id` is None where GitHub does not name it, `title` is plain text."""
+
+    head_sha: str
+    id: int | None
+    status: str
+    conclusion: str | None
+    title: str
 
 
 OWN_CHECK = "IMQ"

@@ -22,6 +22,7 @@ from queue_engine.domain.facts import (
     HeadPush,
     LabelEvent,
     MergeMethod,
+    OwnCheckRun,
     OwnComments,
     Permission,
     PullRequest,
@@ -202,6 +203,10 @@ class Reads(Protocol):
         """
         ...
 
+    async def not_started(self, repository: Repository, check_run: int) -> str | None:
+        """GitHub's message if it did not start this job (`GET .../check-runs/{id}/annotations`); None if it did."""
+        ...
+
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit."""
         ...
@@ -290,6 +295,15 @@ class Reads(Protocol):
         """IMQ's own comments that changed since, among the repository's last 300 comments.
 
         `GET /repos/{o}/{r}/issues/comments`, at most three requests.
+        """
+        ...
+
+    async def own_check_runs(
+        self, repository: Repository, heads: Collection[str]
+    ) -> Mapping[str, tuple[OwnCheckRun, ...]]:
+        """IMQ's own check runs on each of at most a hundred commits, in one request (GraphQL).
+
+        A commit is missing if GitHub does not show its checks.
         """
         ...
 

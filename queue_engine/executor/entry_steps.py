@@ -180,6 +180,8 @@ class EntrySteps:
                 return None
             case actions.Rerun(run, failed):
                 return await self._rerun(await self.save(entry, replace(entry, run=run)), failed)
+            case actions.RefusedJobs(detail, again):
+                return await self._start_again(entry, detail, again)
             case actions.HoldLanding():
                 self.stopped = action
                 return self._engine.clock.now()
@@ -256,6 +258,15 @@ class EntrySteps:
         answered = rerun_answered(entry.run, failed, message, self._policy, self._engine.clock.now())
         await self.save(entry, replace(entry, run=answered), EntryChange(message is None, results))
         return None
+
+    async def _start_again(self, entry: Entry, detail: str, again: Checks) -> datetime | None:
+        """Wait for the owner of an unpaid plan, and have jobs that did not start run again."""
+        try:
+            await requests.start_again(
+                self._engine.github, entry.repository, entry.run, detail, again, self._engine.clock.now()
+            )
+        except GitHubError as error:
+            return await self.on_error(entry, error)
 
     async def _land(self, entry: Entry, sha: str | None, *, squashed: bool = False) -> datetime | None:
         try:

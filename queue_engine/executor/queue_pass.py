@@ -46,8 +46,8 @@ from queue_engine.planner.github_outage import (
     longest_wait,
     on_github_error,
     out_of_order,
+    pauses_queue,
     retry_at,
-    shows_retrying,
 )
 from queue_engine.planner.queue_plan import (
     Front,
@@ -418,7 +418,7 @@ class QueuePass:
             case Retry(failing, at):
                 async with state.engine.change() as change:
                     await state.save_run_within(change, replace(failing, next_poll_at=at))
-                    if shows_retrying(failing, state.now):
+                    if pauses_queue(failing, error, state.now):
                         await record.pause_refused(change, state.queue.id, error)
                 return at
         if landing:

@@ -6,17 +6,27 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import CommitFacts, PullRequest, Snapshot
+from queue_engine.domain.facts import CheckState, CommitFacts, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.domain.run import Run
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
 from queue_engine.effects.renames import followed_login, is_somebody_else, named_by, remember_name
+from queue_engine.known.own_writes import updated_by_imq
 from queue_engine.planner.absent_checks import broken_runs, is_as_on_base
 from queue_engine.planner.actions import OF_PULL, FactKind, Facts, ReadFact, RunContext
 from queue_engine.planner.base_change import tips_to_compare
-from queue_engine.rules.checks import BaseChange, absent_checks, cancelled_jobs, former_checks, head_checks, run_checks
+from queue_engine.rules.checks import (
+    BaseChange,
+    absent_checks,
+    cancelled_jobs,
+    former_checks,
+    head_checks,
+    judge,
+    not_run,
+    run_checks,
+)
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
 from queue_engine.workflows.step_proof import local_actions
@@ -51,6 +61,9 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
             # All reports on that head count, so those of every source are read.
             reports = await github.check_reports(repository, entry.queued_head, frozenset())
             return replace(facts, former_reports=reports)
+        case FactKind.LOST_UPDATE:
+            assert facts.pull is not None
+            return replace(facts, lost_update=await updated_by_imq(github, entry, facts.pull.head_sha))
         case FactKind.CO_AUTHORS:
             assert facts.pull is not None
             authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
@@ -94,6 +107,11 @@ async def read_run_fact(
         case FactKind.CANCELLED_FOR:
             jobs = [each.run_id for each in cancelled_jobs(facts.reports or (), required) if each.run_id is not None]
             return replace(facts, cancelled_for=await github.cancelled_for(repository, jobs[0]) if jobs else ())
+        case FactKind.NOT_STARTED:
+            failed = [each for each in facts.reports or () if each.state is CheckState.FAILED]
+            job = not_run(judge(required, failed, policy.checks.ignored).failed)
+            message = None if job is None or job.run_id is None else await github.not_started(repository, job.run_id)
+            return replace(facts, not_started=message or "")
         case FactKind.SUITES:
             return replace(facts, suites=await github.check_suites(repository, candidate))
         case FactKind.RECENT_COMMITS:

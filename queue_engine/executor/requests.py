@@ -8,9 +8,11 @@ lands. Sources: gh-stack, "Merge API"; Kodiak #923; git-stk #306 and navikt/copi
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
+from typing import NoReturn
 
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
+from queue_engine.domain.errors import Disorder, Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
 from queue_engine.domain.facts import CheckReport, MergeMethod
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge
@@ -93,6 +95,15 @@ async def rerun(
                 raise
             return refusal.message
     return None
+
+
+async def start_again(
+    github: GitHub, repository: Repository, run: Run, detail: str, failed: Iterable[CheckReport], now: datetime
+) -> NoReturn:
+    """Rerun jobs that an unpaid plan kept from starting, if GitHub lets IMQ; then raise that as `Refused`."""
+    with suppress(Refused):
+        await rerun(github, repository, run, failed, now)
+    raise Refused(detail, disorder=Disorder.UNPAID)
 
 
 async def _update_stacked(github: GitHub, entry: Entry, refused: str) -> Facts:

@@ -216,6 +216,8 @@ async def _act(state: TrainState, run: Run, verdict: Verdict, facts: Facts) -> d
             message = await requests.rerun(state.engine.github, state.queue.repository, saved, checks, state.now)
             answered = rerun_answered(saved, checks, message, state.policy, state.now)
             await state.save_run(answered)
+        case actions.RefusedJobs(detail, again):
+            await requests.start_again(state.engine.github, state.queue.repository, run, detail, again, state.now)
         case actions.HoldBase() if run.base_tip != state.memory.base_tip:
             # The base was red where the run began, and has moved since: its members are tested on the present tip.
             await state.cancel(run, why="base_moved")

@@ -40,7 +40,7 @@ from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.executor.cleanup import CLEAN_JOB
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Dequeue, Facts
-from queue_engine.planner.github_outage import shows_retrying
+from queue_engine.planner.github_outage import pauses_queue
 from queue_engine.planner.trains.built import former_candidates, with_ended
 from queue_engine.planner.trains.memory import Memory, SequentialMode, cancelled, from_json, to_json
 from queue_engine.rules.check_progress import check_data, check_limits_by, progress, rerun_seconds, with_reports
@@ -158,7 +158,7 @@ class EntryUpdates:
             saved = await change.tx.entries.save(changed)
             if _may_withdraw(saved) and saved.run.merge_requested_at is None:
                 await withdraw_own_check(change.tx, saved, self.policy, change.now)
-            if shows_retrying(saved.run, change.now):
+            if pauses_queue(saved.run, error, change.now):
                 await record.pause_refused(change, saved.queue_id, error)
                 if not isinstance(error, Refused):
                     await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)

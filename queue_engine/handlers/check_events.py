@@ -137,7 +137,9 @@ async def _count(change: Change, entry: Entry, webhook: CheckWebhook, *, stalled
     counted = replace(entry, run=replace(run, next_poll_at=change.now) if decides else run)
     await change.tx.entries.save(counted)
     if decides:
-        await change.tx.queues.wake(entry.queue_id, change.now)
+        await change.tx.queues.wake(
+            entry.queue_id, change.now, anyway=await _starts_again(change.tx, entry.run, entry.queue_id, webhook)
+        )
     if (event := progress(entry, counted)) is not None:
         change.progress.append(event)
 
@@ -147,14 +149,23 @@ async def _count_together(change: Change, run: Run, webhook: CheckWebhook) -> No
     if (found := _counted(run, webhook)) is None:
         return
     counted, decides = found
-    if decides and not run.github_failures:
+    anyway = await _starts_again(change.tx, run, run.queue_id, webhook)
+    if decides and (anyway or not run.github_failures):
         counted = replace(counted, next_poll_at=change.now)
     await change.tx.runs.save(counted)
     is_new = run.pending_checks and counted.completed_checks != run.completed_checks
     if is_new and (event := run_progress(counted)) is not None:
         change.progress.append(event)
     if decides and run.queue_id is not None:
-        await change.tx.queues.wake(run.queue_id, change.now)
+        await change.tx.queues.wake(run.queue_id, change.now, anyway=anyway)
+
+
+async def _starts_again(tx: Transaction, run: Run, queue_id: int | None, webhook: CheckWebhook) -> bool:
+    """Whether a check passed on a candidate whose queue is paused since GitHub started no job."""
+    if not webhook.passed or run.github_failing_since is None or queue_id is None:
+        return False
+    queue = await tx.queues.get(queue_id)
+    return queue is not None and queue.pause(Reason.GITHUB_REFUSES) is not None
 
 
 async def _keep(tx: Transaction, entry: Entry, webhook: CheckWebhook) -> None:

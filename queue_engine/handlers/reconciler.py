@@ -48,6 +48,7 @@ from queue_engine.handlers.repository_events import (
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.stale_comments import (
     STALE_COMMENTS_JOB,
+    LostCheckRuns,
     StaleComments,
     correct_check_runs,
     record_activity,
@@ -96,6 +97,7 @@ class Reconciler:
         self._started = False
         self._redelivery = LostDeliveries(engine, first=2 * interval, apart=interval / _APART, matters=matters)
         self._shadow = ShadowHandler(engine)
+        self._lost_check_runs = LostCheckRuns(engine)
         self._explained: dict[tuple[int, int], datetime] = {}
         """When IMQ last looked for the comment of a pull request whose label it ignores."""
         self._with_labels = set[int]()
@@ -273,6 +275,7 @@ class Reconciler:
         new += await self._unexplained(repository, [latest[number] for number in ignored])
         read = [n for n in queued if await needs_read(engine, repository, n, latest, whole=whole)]
         await correct_check_runs(engine, repository)
+        await self._lost_check_runs.sweep(repository)
         async with engine.change() as change:
             for number in sorted({*new, *read, *departed}):
                 await read_again(change, repository, number, new=number in new)

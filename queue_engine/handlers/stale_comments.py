@@ -8,28 +8,30 @@ only of a pull request that is queued again, or if GitHub shows an older one tha
 where GitHub shows the pull request as open, with a head that its base branch lacks.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
 import structlog
+from cachetools import LRUCache
 
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job import Job
-from queue_engine.domain.errors import NotFound, naming
-from queue_engine.domain.facts import OwnComment, PullRequest
+from queue_engine.domain.errors import GitHubError, NotFound, naming
+from queue_engine.domain.facts import OwnCheckRun, OwnComment, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
 from queue_engine.domain.policy import CommentPolicy
+from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.notices import NOTICE_OF_STATUS, announce, contradicts, progress_notice, want_check_run
 from queue_engine.executor.cleanup import request_lost
 from queue_engine.store import Transaction
-from queue_engine.store.known import stale_comments
-from queue_engine.store.outbox.items import OutboxKind
+from queue_engine.store.known import compared_runs, stale_comments
+from queue_engine.store.outbox.items import OutboxKind, OutboxRun
 
 _log = structlog.get_logger("imq.stale_comments")
 
@@ -43,6 +45,8 @@ _ACTIVITY = "life"
 """Name under which the store keeps when a process last used this database."""
 _DOUBTED = "database_doubted"
 """Name under which the store keeps when a process began to use this database after a pause."""
+_COMPARED_EVERY = timedelta(hours=1)
+_MOST_FOUND = 1_000
 _LAG = timedelta(minutes=10)
 """A bound, with a wide margin, of how old a list is, and of how much later than its notice IMQ edits a comment."""
 
@@ -254,6 +258,58 @@ async def correct_check_runs(engine: Engine, repository: Repository) -> None:
             await want_check_run(change.tx, present, notice, policy, change.now)
         for number in unfinished:
             await _end_check_run(change, repository, number)
+
+
+class LostCheckRuns:
+    """Writes check runs again that GitHub does not show as IMQ wrote them: it lost the write, or ended a stale one."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._found: LRUCache[tuple[int, int], tuple[OwnCheckRun, ...]] = LRUCache(_MOST_FOUND)
+        """What IMQ wrote, and what GitHub showed, by pull request: where a second write changes nothing, IMQ stops."""
+
+    async def sweep(self, repository: Repository) -> None:
+        """Compare, once an hour, what IMQ wrote since then, in one request, or none if it wrote nothing.
+
+        After a pause all is compared that a month's writes left. If GitHub does not answer, the next sweep compares.
+        """
+        engine, now = self._engine, self._engine.clock.now()
+        async with engine.store.reading() as tx:
+            last, doubted = await tx.sweeps.last(compared_runs(repository.id)), await tx.sweeps.last(_DOUBTED)
+            since = now - _LONGEST if last is None or (doubted is not None and last < doubted) else last
+            if now < since + _COMPARED_EVERY:
+                return
+            written = await tx.outbox.written_runs(repository.id, since, before := now - _LAG / 2, most=PAGE)
+        if not written:
+            return
+        heads = list(dict.fromkeys(each.run.head_sha for each in written))
+        try:
+            with working(RequestPriority.BACKGROUND):
+                shown = await engine.github.own_check_runs(repository, heads)
+        except GitHubError as error:
+            _log.info("check_runs_not_compared", repository=repository.full_name, error=error.message)
+            return
+        async with engine.change() as change:
+            for each in written:
+                if each.run.head_sha in shown:
+                    await self._compare(change, repository, each, shown[each.run.head_sha])
+            await change.tx.sweeps.done(
+                compared_runs(repository.id), written[-1].at if len(written) == PAGE else before
+            )
+
+    async def _compare(
+        self, change: Change, repository: Repository, written: OutboxRun, shown: Sequence[OwnCheckRun]
+    ) -> None:
+        its_own = tuple(each for each in shown if each.id in (None, written.run.id))
+        if any(replace(each, id=written.run.id) == written.run for each in its_own):
+            return
+        found = tuple(replace(each, id=None) for each in (written.run, *its_own))
+        if self._found.get(key := (repository.id, written.number)) == found:
+            return
+        self._found[key] = found
+        ended = any(each.conclusion is not None for each in its_own) and written.run.conclusion is None
+        if await change.tx.outbox.write_again(repository.id, written, change.now, as_new=ended or not its_own):
+            _log.info("lost_check_run_written_again", repository=repository.full_name, number=written.number)
 
 
 async def _end_check_run(change: Change, repository: Repository, number: int) -> None:

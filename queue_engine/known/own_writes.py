@@ -28,7 +28,7 @@ from queue_engine.domain.known_facts import (
     of_pull,
 )
 from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.port import Comments, GitHubPorts, MergeState, PendingMerge, Reads, Writes
+from queue_engine.domain.port import Comments, GitHub, GitHubPorts, MergeState, PendingMerge, Reads, Writes
 from queue_engine.known.pulls import current_tip, exists, merged_as, pushes, requested_merge
 from queue_engine.store import Store, Transaction
 
@@ -72,6 +72,7 @@ class Forwarding:
     check_reports = _handed_on(Reads.check_reports)
     workflow_runs = _handed_on(Reads.workflow_runs)
     cancelled_for = _handed_on(Reads.cancelled_for)
+    not_started = _handed_on(Reads.not_started)
     check_suites = _handed_on(Reads.check_suites)
     reports_elsewhere = _handed_on(Reads.reports_elsewhere)
     configuration = _handed_on(Reads.configuration)
@@ -87,6 +88,7 @@ class Forwarding:
     labeled_pull_requests = _handed_on(Reads.labeled_pull_requests)
     latest_pull_requests = _handed_on(Reads.latest_pull_requests)
     own_comments = _handed_on(Reads.own_comments)
+    own_check_runs = _handed_on(Reads.own_check_runs)
     find_comments = _handed_on(Reads.find_comments)
     last_labeled_event = _handed_on(Reads.last_labeled_event)
     head_pushes = _handed_on(Reads.head_pushes)
@@ -279,3 +281,18 @@ def remembered(forget: Forget) -> None:
     """Report a cached answer that was just used or stored; `forget` discards it."""
     if (used := _used.get()) is not None:
         used.append(forget)
+
+
+_MOST_UPDATES = 10
+"""How many updates of IMQ's since a backup are followed."""
+
+
+async def updated_by_imq(github: GitHub, entry: Entry, sha: str) -> bool:
+    """Return whether this head is IMQ's update of the known one, or of another such update. Raises GitHubError."""
+    for _ in range(_MOST_UPDATES):
+        compared = await github.comparison(entry.repository, entry.base_branch, sha)
+        if not compared.is_signed_update:
+            return False
+        if (sha := compared.head.parents[0]) == entry.head:
+            return True
+    return False

@@ -43,6 +43,8 @@ class FactKind(Enum):
     RULES = "rules"
     FRESH_RULES = "fresh_rules"
     """The rules and the snapshot, read from GitHub after IMQ dropped the cached rules and merge methods."""
+    LOST_UPDATE = "lost_update"
+    """Whether an unknown head is an update of IMQ's that a restored database does not know."""
     CO_AUTHORS = "co_authors"
     PERMISSION = "permission"
     """The permission of the person who queued the pull request."""
@@ -56,6 +58,8 @@ class FactKind(Enum):
     """The reports on the head that was queued, before IMQ's own update."""
     CANCELLED_FOR = "cancelled_for"
     """The concurrency group for which GitHub cancelled a job of the entry's head."""
+    NOT_STARTED = "not_started"
+    """Why GitHub did not start a job of the entry's head that failed within seconds."""
     SUITES = "suites"
     """The check suites of the entry's head."""
     RECENT_COMMITS = "recent_commits"
@@ -82,6 +86,8 @@ class Facts:
     head_pushes: tuple[HeadPush, ...] | None = None
     ledger: tuple[HeadConsent, ...] | None = None
     """The consents of the entry, read with the pushes to its head."""
+    lost_update: bool | None = None
+    """Whether GitHub proves that the unknown head of the pull request is IMQ's own update."""
     reports: tuple[CheckReport, ...] | None = None
     rules: BranchRules | None = None
     rules_fresh: bool = False
@@ -92,6 +98,8 @@ class Facts:
     former_reports: tuple[CheckReport, ...] | None = None
     cancelled_for: tuple[str, ...] | None = None
     """The group, then its runs under way; empty where GitHub names none."""
+    not_started: str | None = None
+    """GitHub's message if it did not start a job; empty if the job ran."""
     suites: tuple[CheckSuite, ...] | None = None
     others: CommitFacts | None = None
     broken_on_base: frozenset[int] | None = None
@@ -269,6 +277,14 @@ class Rerun:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedJobs:
+    """GitHub started no job of the candidate, for this reason: the queue waits, and tries these checks again."""
+
+    detail: str
+    again: tuple[CheckReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class HoldBase:
     """Store the run, whose entry keeps its position, and hold the queue until the base passes this check again."""
 
@@ -288,8 +304,8 @@ class HoldLanding:
     """The base's tip, if somebody else moved the base."""
 
 
-Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Unmet | Rerun | HoldBase | HoldLanding
+Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Unmet | Rerun | RefusedJobs | HoldBase | HoldLanding
 Action = ReadFact | Step
 
-Verdict = ReadFact | SaveRun | Ready | Wait | Rerun | HoldBase | Absent | Dequeue
+Verdict = ReadFact | SaveRun | Ready | Wait | Rerun | RefusedJobs | HoldBase | Absent | Dequeue
 """What the checks of a run show."""

@@ -21,6 +21,7 @@ from queue_engine.planner.actions import (
     HoldBase,
     ReadFact,
     Ready,
+    RefusedJobs,
     Rerun,
     RunContext,
     SaveRun,
@@ -43,6 +44,7 @@ from queue_engine.rules.checks import (
     failing_checks,
     is_red,
     judge,
+    not_run,
     of_now,
     report_on_base,
     rerun_names,
@@ -151,7 +153,11 @@ def _passed(run: Run, verdict: CommitChecks, policy: Policy, now: datetime, *, s
 def _judge_failure(
     run: Run, of: RunContext, verdict: CommitChecks, facts: Facts, policy: Policy, now: datetime
 ) -> Verdict:
-    """Find the cause of a required check's failure: flaky, the base, the runner, or the change."""
+    """Find the cause of a required check's failure: GitHub, flaky, the base, the runner, or the change."""
+    if not_run(verdict.failed) is not None and facts.not_started is None:
+        return ReadFact(FactKind.NOT_STARTED)
+    if facts.not_started:
+        return _start_again(run, verdict, facts, facts.not_started)
     if run.reruns < policy.checks.reruns and all(check.by_actions for check in verdict.failed):
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
@@ -184,6 +190,15 @@ def _judge_failure(
         due = min(waiting.next_poll_at or now, deadline)
         return Wait(replace(waiting, next_poll_at=due), due)
     return _explained(run, own, facts)
+
+
+def _start_again(run: Run, verdict: CommitChecks, facts: Facts, message: str) -> ReadFact | RefusedJobs:
+    """Wait until GitHub starts jobs again; each time that it did not, IMQ has them run again."""
+    if run.github_failing_since is None:
+        return RefusedJobs(message)
+    if facts.workflow_runs is None:
+        return ReadFact(FactKind.WORKFLOW_RUNS)
+    return RefusedJobs(message, with_runs(verdict.failed, facts.workflow_runs, run.candidate))
 
 
 def _explained(run: Run, failed: tuple[CheckReport, ...], facts: Facts) -> ReadFact | Dequeue:

@@ -48,6 +48,16 @@ def shows_retrying(run: Run, now: datetime) -> bool:
     return run.github_failing_since is not None and now - run.github_failing_since >= _SHOWN_AFTER
 
 
+def pauses_queue(run: Run, error: GitHubError, now: datetime) -> bool:
+    """Whether comments say that GitHub refuses: an unpaid plan does not pass in a minute."""
+    return shows_retrying(run, now) or is_unpaid(error)
+
+
+def is_unpaid(error: GitHubError) -> bool:
+    """Whether GitHub starts no jobs until the owner has paid."""
+    return isinstance(error, Refused) and error.disorder is Disorder.UNPAID
+
+
 def out_of_order(error: GitHubError) -> GitHubError:
     """Return a missing permission as what it is: an installation whose owner has not accepted it yet."""
     if isinstance(error, Forbidden) and error.lacking:
@@ -99,6 +109,10 @@ def on_github_error(
     in_doubt = in_doubt or run.merge_requested_at is not None
     if now - since >= _outage_limit(error, policy) * (_IN_DOUBT if in_doubt else 1):
         return Dequeue(reason_of(error), error.message)
+    if is_unpaid(error):
+        # The first retry comes at once, and its pass announces the pause.
+        tries, series = (run.github_failures - 1, backoff.OWNER) if run.github_failures else (0, backoff.REQUEST)
+        return Retry(replace(failed, github_failing_since=since), now + backoff.wait(series, tries, random=random))
     tries = run.github_failures - 1 if isinstance(error, StaleRead) else run.github_failures
     return Retry(replace(failed, github_failing_since=since), now + backoff.wait(backoff.TROUBLE, tries, random=random))
 

@@ -14,6 +14,8 @@ from queue_engine.rules.consent import (
     UnknownFact,
     may_be_updated_silently,
     may_bind,
+    may_lack_update,
+    with_lost_update,
     with_pushed_head,
 )
 from queue_engine.rules.eligibility import Reject
@@ -52,7 +54,15 @@ def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None
 def judge_lost_consent(
     entry: Entry, lost: Reject, pull: PullRequest, facts: Facts, policy: Policy, now: datetime
 ) -> Action:
-    """Dequeue the entry, unless the bot that opened the pull request alone pushed: then its run starts over."""
+    """Dequeue the entry, unless the bot that opened the pull request alone pushed: then its run starts over.
+
+    An entry that is to be read again may be of a restored database, which does not know IMQ's last update.
+    """
+    if lost == Reject(Reason.HEAD_CHANGED) and may_lack_update(entry):
+        if facts.lost_update is None:
+            return ReadFact(FactKind.LOST_UPDATE)
+        if facts.lost_update:
+            return Save(with_lost_update(entry, pull.head_sha, now))
     head = NewHead(pull.head_sha, by=pull.author, pushes=facts.head_pushes, ledger=facts.ledger)
     found = may_bind(head, entry, policy, ConsentKind.BOT_PUSH) if lost == Reject(Reason.HEAD_CHANGED) else None
     if isinstance(found, UnknownFact):

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
@@ -159,6 +159,21 @@ def cancelled_jobs(reports: Iterable[CheckReport], required: Collection[Required
         for r in reports
         if r.by_actions and r.conclusion == "cancelled" and (not required or any(matches(q, r) for q in required))
     )
+
+
+_AT_ONCE = timedelta(seconds=15)
+"""GitHub ends a job that it does not start after 1 to 5 s (agent-governed-vaults #135, AgentSystem #530)."""
+
+
+def not_run(reports: Iterable[CheckReport]) -> CheckReport | None:
+    """Return a job of GitHub Actions that failed so soon that GitHub may not have started it; None if there is none."""
+    return next((each for each in reports if each.by_actions and _failed_at_once(each)), None)
+
+
+def _failed_at_once(report: CheckReport) -> bool:
+    began, ended = report.started_at, report.completed_at
+    at_once = began is not None and ended is not None and ended - began <= _AT_ONCE
+    return report.conclusion in ("failure", "startup_failure") and at_once
 
 
 def rerun_names(run: Run) -> tuple[str, ...]:

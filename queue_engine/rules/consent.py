@@ -17,6 +17,7 @@ The ledger (`queue_engine.store.consents`) has each head that was bound, with th
 | --- | --- | --- |
 | a label, a command, an API call | `queue_engine.rules.eligibility` judges the person and the head | that person |
 | IMQ's update | its parents: the head with consent, and a commit of the base | the person who queued it |
+| IMQ's update, after a backup was restored | GitHub's signature for IMQ, and its parents | that person |
 | IMQ's update for another entry of the branch | its parents, if the own base branch contains the second | that person |
 | a named bot, which opened the pull request | it alone pushed since a known head | that person |
 | anyone, while the pull request waits outside | all who pushed since the head may queue | that person |
@@ -384,6 +385,17 @@ def with_shared_update(entry: Entry, head: str, now: datetime) -> Entry:
     A run on the former head ends.
     """
     return replace(preempted(entry, now), queued_head=head, head=head, head_proved=True, updated_from=None)
+
+
+def may_lack_update(entry: Entry) -> bool:
+    """Whether the entry may be of a backup, which lacks an update that IMQ made since."""
+    idle = entry.status is not EntryStatus.UPDATING and entry.run.merge_requested_at is None
+    return entry.needs_refetch and entry.head_proved and idle and entry.run.candidate_run is None
+
+
+def with_lost_update(entry: Entry, head: str, now: datetime) -> Entry:
+    """Bind an update that this database did not know; a run on the former head ends."""
+    return replace(preempted(entry, now), head=head, head_proved=True, updated_from=entry.head, newer_tip=None)
 
 
 def is_own_update(updated_from: str | None, comparison: Comparison, policy: Policy) -> bool:

@@ -16,6 +16,7 @@ from queue_engine.admission.new_entries import record_consent
 from queue_engine.admission.required_facts import readiness_of
 from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
+from queue_engine.core.timing.backoff import OWNER
 from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import WriteRefused
 from queue_engine.domain.facts import CheckReport, Snapshot
@@ -201,6 +202,8 @@ def _ended(entry: Entry, action: actions.Step, policy: Policy, now: datetime) ->
             return ShadowResult(ShadowAction(ShadowOutcome.DEQUEUED, now, reason, detail, _names(checks)), entry)
         case actions.HoldBase(_, check, _):
             return ShadowResult(_waiting(now, Reason.BASE_RED, check.name), entry, now + policy.check_poll.base)
+        case actions.RefusedJobs(detail):
+            return ShadowResult(_waiting(now, Reason.GITHUB_REFUSES, detail), entry, now + OWNER.base)
         case actions.Block(_, reason, detail):
             return ShadowResult(_waiting(now, reason, detail), entry, now + policy.permission_retry)
         case actions.Unmet(changed, unmet):

@@ -82,6 +82,11 @@ def stale_comments(repository_id: int) -> str:
     return f"sweep_comments:{repository_id}"
 
 
+def compared_runs(repository_id: int) -> str:
+    """Return the part that compares IMQ's check runs in a repository with GitHub's."""
+    return f"check_runs:{repository_id}"
+
+
 class ReconcilerState:
     """The reconciler's progress, on one connection."""
 

@@ -358,11 +358,14 @@ class Queues:
         """Return some repository, of this owner if one is known."""
         return await repositories.some(self._connection, owner)
 
-    async def wake(self, queue_id: int, at: datetime) -> None:
+    async def wake(self, queue_id: int, at: datetime, *, anyway: bool = False) -> None:
         """Make the queue due at `at`, or earlier if it is; a leased queue is due again after its release.
 
-        Webhooks shorten no backoff: a queue whose front waits out a failure of GitHub keeps its due time.
+        Webhooks shorten no backoff: a queue whose front waits out a failure of GitHub keeps its due time. `anyway`: the
+        webhook says that this failure has ended.
         """
+        if anyway:
+            await self._connection.execute(_CHANGE.values(due_at=_AT), {"its_id": queue_id, "at": at})
         await self._connection.execute(_WAKE, {"its_id": queue_id, "at": at})
         self._due()
 

@@ -311,6 +311,7 @@ outbox = Table(
     Column("updated_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("trace", String(64)),
     Column("held_since", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("written", JSON(none_as_null=True)),
     UniqueConstraint("kind", "repository_id", "number", "label"),
     CheckConstraint("kind IN ('comment', 'check_run', 'label')", name="kind"),
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),

@@ -2,16 +2,19 @@
 no pull request. Its event resumes them; if the event is lost, the sweep does.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from github_emulator import Fault
+from github_emulator import Fault, Job
 from queue_engine.domain.reasons import Reason
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.test_check_outcomes import sound
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 LONG = timedelta(minutes=90)
 """Longer than any outage may last."""
@@ -171,3 +174,69 @@ async def test_suspension_of_half_a_minute_ejects_no_entry(world: World) -> None
         await world.pass_time(timedelta(seconds=47))
     await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
     assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+
+
+UNPAID = (
+    "The job was not started because recent account payments have failed or your spending limit needs to be increased. "
+    "Please check the 'Billing & plans' section in your settings"
+)
+LOCKED = "The job was not started because your account is locked due to a billing issue."
+RERUN = "POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
+ANNOTATIONS = "GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations"
+
+
+@pytest.fixture
+async def in_actions(tmp_path: Path) -> AsyncIterator[World]:
+    """A world whose required check is a job of GitHub Actions, for which GitHub bills."""
+    async with a_world(tmp_path, ci=False, protect=False) as made:
+        jobs = [Job("test", duration=CI_TIME, judge=sound)]
+        made.repository.add_workflow("CI", jobs=jobs, on=["pull_request"])
+        made.repository.protect("main", required_checks=["test"])
+        yield made
+
+
+@pytest.mark.parametrize(("words", "rerun_by"), [(UNPAID, None), (LOCKED, "rhea")])
+async def test_unpaid_plan_holds_the_queue_until_jobs_start(
+    in_actions: World, words: str, rerun_by: str | None
+) -> None:
+    """P5, P6: GitHub starts no job, which is no fault of the change. Somebody pays, and runs the jobs again; or IMQ's
+    own slow reruns find out."""
+    world = in_actions
+    pulls = [await world.behind("one"), await world.behind("two")]
+    world.github.behaviour.jobs_refused = words
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    await world.pass_time(timedelta(minutes=5))
+    assert await world.paused() == Reason.GITHUB_REFUSES
+    assert all(words[:60] in world.comment(pull) for pull in pulls)
+    assert (world.requests(ANNOTATIONS), world.requests(RERUN)) == (2, 1)
+    await world.pass_time(timedelta(days=1))
+    assert await world.paused() == Reason.GITHUB_REFUSES
+    assert [world.spoken(pull) for pull in pulls] == [1, 1]
+    assert 20 <= world.requests(RERUN) <= 30
+    world.github.behaviour.jobs_refused = None
+    if rerun_by is not None:
+        (run,) = [run for run in world.repository.record.workflow_runs.values() if run.head_sha == pulls[0].head_sha]
+        paid = world.clock.now()
+        world.repository.rerun(run.jobs[-1], by=rerun_by)
+        await world.until(lambda: pulls[0].merged)
+        assert world.clock.now() - paid < CI_TIME + timedelta(minutes=1)
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=2))
+    await world.settle()
+    assert await world.paused() is None
+    assert [await world.reasons(pull) for pull in pulls] == [[], []]
+
+
+async def test_job_that_fails_at_once_by_itself_is_blamed(in_actions: World) -> None:
+    """P5: GitHub is asked once, after its rerun as well, and names no unpaid plan."""
+    world = in_actions
+    job = Job("short", duration=timedelta(seconds=5), judge=total_at_most_ten)
+    world.repository.add_workflow("Short", jobs=[job], on=["push", "pull_request"])
+    world.repository.protect("main", required_checks=["test", "short"])
+    pull = await world.behind("half", files={"half.txt": "6\n"})
+    world.repository.push("main", {"other.txt": "6\n"}, "The other half", by="rhea")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels)
+    assert await world.reasons(pull) == ["checks_failed"]
+    assert 1 <= world.requests(ANNOTATIONS) <= 2

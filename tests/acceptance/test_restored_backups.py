@@ -1,7 +1,9 @@
 """P1, P2, P4, P6: a backup that was made under traffic is restored after some landings."""
 
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,10 @@ from queue_engine.domain.facts import OWN_CHECK
 from tests.acceptance.test_lost_databases import front, label_in_order, remove_database
 from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import LABEL, World
+
+
+def _has_left(pull: Any, head: str) -> bool:
+    return bool(pull.head_sha != head)
 
 
 async def restore_later(world: World, directory: Path) -> None:
@@ -94,3 +100,43 @@ async def test_check_run_on_a_head_that_the_backup_does_not_know_ends(world: Wor
     await restore_later(world, tmp_path)
     await world.pass_time(timedelta(minutes=30))
     assert run.status == "completed"
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+async def test_update_that_the_backup_does_not_know_is_bound_by_githubs_signature(
+    world: World, tmp_path: Path, updates: int
+) -> None:
+    """P2, P4: GitHub made the merge for IMQ alone; the entry keeps its position."""
+    first = await front(world)
+    second = world.open("second")
+    await label_in_order(world, second)
+    copy(tmp_path / "imq.db", tmp_path / "backup.db")
+    await world.until(lambda: first.merged, within=timedelta(hours=1))
+    await world.until_status(second, "checking")
+    for number in range(1, updates):
+        head = second.head_sha
+        world.repository.push("main", {f"around-{number}.py": "pushed\n"}, "Around the queue", by="rhea")
+        await world.until(partial(_has_left, second, head))
+        await world.until_status(second, "checking")
+    await world.pass_time(timedelta(seconds=10))
+    await restore_later(world, tmp_path)
+    await world.until(lambda: second.merged, within=timedelta(hours=1))
+    await world.settle()
+    assert "head_changed" not in await world.reasons(second)
+
+
+async def test_merge_of_the_base_by_a_person_is_no_update_of_imq(world: World, tmp_path: Path) -> None:
+    """P4: a person's button makes the same parents, and GitHub signs it, too; its content may be the person's."""
+    pull = await front(world)
+    world.repository.push("main", {"around.py": "pushed\n"}, "Around the queue", by="rhea")
+    copy(tmp_path / "imq.db", tmp_path / "backup.db")
+    await world.kill()
+    pull.update_branch(by="mona")
+    await world.github.schedule.run_due()
+    world.clock.set(world.clock.now() + timedelta(minutes=2))
+    await world.github.schedule.run_due()
+    remove_database(tmp_path)
+    (tmp_path / "backup.db").rename(tmp_path / "imq.db")
+    await world.restart()
+    await world.until(lambda: LABEL not in pull.labels)
+    assert await world.reasons(pull) == ["head_changed"]

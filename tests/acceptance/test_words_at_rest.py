@@ -14,6 +14,7 @@ from tests.acceptance.test_lost_databases import front
 from tests.acceptance.world import LABEL, World
 
 SWEPT = timedelta(minutes=12)
+HOURLY = timedelta(minutes=75)
 DAILY = timedelta(minutes=21)
 """After so long the first daily sweep of comments has come."""
 LANDED = f"{MARKER} landed -->\n**Landed**"
@@ -98,6 +99,58 @@ async def test_check_run_whose_end_github_lost_ends_by_the_sweep(world: World, t
     assert len(await world.contradictions()) == 1
     await world.pass_time(SWEPT)
     assert own_runs(world, pull) == [("completed", "failure")]
+
+
+def lose(run: Any) -> None:
+    """GitHub answered that it created this check run, and has it no longer."""
+    for runs in (run.suite.runs, run.repository.runs_by_sha[run.head_sha]):
+        runs.remove(run)
+    del run.repository.runs[run.id]
+
+
+async def test_check_run_that_github_lost_is_written_again_by_the_sweep(world: World) -> None:
+    """P2, P6: its creation, the end of another, and an end after a landing; then all are at rest, and it costs one
+    request in an hour with a write, and none after."""
+    red = await failed(world)
+    run = newest_run(world, red)
+    title, run.output["title"] = run.output["title"], "Queued"
+    run.status, run.conclusion = "in_progress", None
+    assert len(await world.contradictions()) == 1
+    await world.pass_time(HOURLY)
+    assert own_runs(world, red) == [("completed", "failure")]
+    assert newest_run(world, red).output["title"] == title
+    pull = await front(world)
+    await world.pass_time(timedelta(seconds=10))
+    pull.comment("/pause", by="rhea")
+    await world.pass_time(timedelta(seconds=10))
+    paused = newest_run(world, pull)
+    lose(paused)
+    await world.pass_time(HOURLY)
+    assert own_runs(world, pull) == [("queued", None)]
+    assert newest_run(world, pull).output["title"] == paused.output["title"]
+    pull.comment("/resume", by="rhea")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    lose(newest_run(world, pull))
+    await world.pass_time(HOURLY)
+    assert own_runs(world, pull)[-1] == ("completed", "success")
+    await world.pass_time(HOURLY)
+    asked = world.requests("POST /graphql")
+    await world.pass_time(3 * HOURLY)
+    assert world.requests("POST /graphql") == asked
+
+
+async def test_check_run_that_github_does_not_take_is_written_again_once(world: World) -> None:
+    """P7: what it shows again after that, no further write changes."""
+    red = await failed(world)
+    run = newest_run(world, red)
+    output, run.output = run.output, {"title": "Queued"}
+    await world.pass_time(HOURLY)
+    assert run.output == output
+    run.output = {"title": "Queued"}
+    written = world.requests("PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}")
+    await world.pass_time(3 * HOURLY)
+    assert world.requests("PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}") == written
 
 
 @pytest.mark.parametrize("queued", [True, False])

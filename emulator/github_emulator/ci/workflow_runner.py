@@ -16,6 +16,7 @@ from github_emulator.events.check_events import CheckRerequested, CommitPushed, 
 from github_emulator.events.events import CommentChanged, PullRequestChanged
 from github_emulator.state import Actor, CheckRun, PullRequest, Repository, Workflow, WorkflowRun
 
+_REFUSED_AFTER = timedelta(seconds=3)
 _Step = Callable[[WorkflowRun, Job, CheckRun], None]
 
 
@@ -214,7 +215,11 @@ class WorkflowRunner:
             workflow_run=run,
             fields=CheckRunFields(conclusion="skipped" if skipped else None),
         )
-        if not skipped:
+        if not skipped and (refused := self._context.behaviour.jobs_refused) is not None:
+            place = {"path": ".github", "start_line": 1, "end_line": 1, "annotation_level": "failure"}
+            check.annotations.append(place | {"message": refused})
+            self._after(_REFUSED_AFTER, self._refuse, run, job, check)
+        elif not skipped:
             delay = job.waits + self._context.timings.job_start
             self._after(delay, self._run, run, job, check)
 
@@ -227,6 +232,11 @@ class WorkflowRunner:
         if job.finishes:
             random = self._context.randomness.of(f"{self._purpose(run, job)} jitter")
             self._after(job.duration + job.jitter * random.random(), self._finish, run, job, check)
+
+    def _refuse(self, run: WorkflowRun, _: Job, check: CheckRun) -> None:
+        if check.status != "completed":
+            self._checks.update_run(check, CheckRunFields(conclusion="failure"))
+            self._queue_ready(run)
 
     def _finish(self, run: WorkflowRun, job: Job, check: CheckRun) -> None:
         if check.status == "completed":

@@ -24,6 +24,9 @@ class Behaviour:
     """How many entries of a tree are listed before it is `truncated` (docs, "Get a tree"; release-please #1279)."""
     most_blob_text: int = 512_000
     """How many bytes of a file GraphQL shows before it is `isTruncated`; the reference names no number."""
+    jobs_refused: str | None = None
+    """Why GitHub starts no job, as for an unpaid plan: each fails after three seconds without a step or a runner, and
+    this is its only annotation (AgentSystem #530, agent-governed-vaults #135); None: it starts them."""
     drafts: bool = True
     """Whether the repositories have draft pull requests, as some free private ones do not (cli/cli #520)."""
     draft_refusal_listed: bool = False

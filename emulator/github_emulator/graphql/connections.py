@@ -29,6 +29,8 @@ CONNECTIONS = frozenset(
     {
         "assignees",
         "associatedPullRequests",
+        "checkRuns",
+        "checkSuites",
         "collaborators",
         "commits",
         "labels",

@@ -7,7 +7,7 @@ from typing import Any
 
 from github_emulator.core.git import TreeEntry
 from github_emulator.facade.github import GitHub
-from github_emulator.graphql.check_states import rollup
+from github_emulator.graphql.check_states import rollup, suites
 from github_emulator.graphql.connections import Info, connection
 from github_emulator.graphql.errors import Refused, not_accessible, not_found
 from github_emulator.graphql.review_requests import review_request
@@ -172,6 +172,7 @@ class Objects:
             "message": found.message,
             "tree": self._tree(found.tree),
             "parents": connection(found.parents, self._commit),
+            "checkSuites": suites(self._repository, sha, self._may),
             "statusCheckRollup": lambda _info: rollup(self._github, self._repository, sha, self._may),
         }
 

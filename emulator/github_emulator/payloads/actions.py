@@ -98,7 +98,8 @@ def concurrency_group(source: Source, record: Repository, name: str, runs: list[
 def job(source: Source, run: WorkflowRun, check: CheckRun) -> dict[str, Any]:
     """`job`. Its number is its check run's."""
     url = f"{api(source, run.repository)}/actions"
-    is_taken = check.status == "in_progress" or (check.status == "completed" and check.conclusion != "skipped")
+    refused = any(each["message"].startswith("The job was not started") for each in check.annotations)
+    is_taken = check.status in ("in_progress", "completed") and check.conclusion != "skipped" and not refused
     return {
         "id": check.id,
         "run_id": run.id,

@@ -8,6 +8,7 @@ was just issued); its caller stores the wait:
 - A pass, by GitHub's trouble: 1, 2, 4 s, then 30, 60, 120, 240, 300 s (`TROUBLE`: `REQUEST`, then `OVERLOAD`), for an
   hour; for six hours while its merge is in doubt.
 - Either of them, by an outdated read: 1, 2, 4, 8 s, which is neither an attempt nor trouble; then as above.
+- A pass, by an unpaid plan: 1 s, then 10, 20, 40, 60 min (`OWNER`), for as long as any hold.
 - An outbox item: 30, 60, 120, 240, 300 s (`OVERLOAD`); after 288 tries, about a day, a dead letter. One that a person
   has to make possible: 10, 20, 40, 60 min.
 - A question about something pending: 1 s, longer by a fifth each (`MONITOR`); after six errors in a row none.
@@ -51,6 +52,9 @@ OUTDATED = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=8), trie
 
 OVERLOAD = Backoff(base=timedelta(seconds=30), maximum=timedelta(seconds=300), jitter=0)
 """Somebody is overloaded: 30, 60, 120, 240, 300 seconds; back to the start after a success."""
+
+OWNER = Backoff(base=timedelta(minutes=10), maximum=timedelta(hours=1), jitter=0)
+"""A person has to make it possible: 10, 20, 40, 60 minutes."""
 
 MONITOR = Backoff(
     base=timedelta(seconds=1), factor=1.2, minimum=timedelta(seconds=1), maximum=timedelta(seconds=60), tries=6

@@ -104,6 +104,7 @@ def _queues() -> None:
         sa.Column("updated_at", _INSTANT, nullable=False),
         sa.Column("trace", sa.String(64)),
         sa.Column("held_since", _INSTANT),
+        sa.Column("written", _JSON),
         sa.CheckConstraint("kind IN ('comment', 'check_run', 'label')", name="kind"),
         sa.CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
         sa.UniqueConstraint("kind", "repository_id", "number", "label"),

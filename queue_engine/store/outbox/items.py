@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.domain.facts import OwnCheckRun
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import Notice
 from queue_engine.store.repositories import repository_of
@@ -75,6 +76,15 @@ class CheckRunState:
     notice: Notice
     shown: bool
     error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRun:
+    """The check run of a pull request as IMQ wrote it last, and when."""
+
+    number: int
+    run: OwnCheckRun
+    at: datetime
 
 
 def dead_id(kind: str, repository_id: int, number: int, label: str = "") -> str:

@@ -12,6 +12,7 @@ for the few requests of an item.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -24,6 +25,7 @@ from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import Forbidden
+from queue_engine.domain.facts import OwnCheckRun
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import CommandReply, Notice
 from queue_engine.store.outbox.items import (
@@ -31,6 +33,7 @@ from queue_engine.store.outbox.items import (
     CheckRunState,
     OutboxItem,
     OutboxKind,
+    OutboxRun,
     dead_id,
     dead_letter,
     item_of,
@@ -136,6 +139,28 @@ WRITTEN = select(outbox.c.number, outbox.c.remote_id).where(
     outbox.c.updated_at > bindparam("its_start", type_=DatabaseInstant),
     outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
 )
+WRITTEN_RUNS = (
+    select(outbox.c.number, outbox.c.written, outbox.c.updated_at)
+    .where(
+        outbox.c.repository_id == bindparam("its_repository_id"),
+        outbox.c.kind == OutboxKind.CHECK_RUN,
+        outbox.c.written.is_not(None),
+        outbox.c.due_at.is_(None),
+        outbox.c.dead.is_(False),
+        outbox.c.updated_at > bindparam("its_start", type_=DatabaseInstant),
+        outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
+    )
+    .order_by(outbox.c.updated_at, outbox.c.number)
+    .limit(bindparam("most"))
+)
+WRITE_AGAIN = (
+    update(outbox)
+    .where(
+        _ITS_OWN, outbox.c.due_at.is_(None), outbox.c.updated_at == bindparam("its_written_at", type_=DatabaseInstant)
+    )
+    .values(due_at=_DUE, maybe_created=True, written=None, version=outbox.c.version + 1)
+)
+FORGET_RUN = update(outbox).where(_ITS_OWN).values(remote_id=None, remote_head=None)
 PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bindparam("before"), ~IS_QUEUED)
 
 
@@ -292,6 +317,26 @@ class Outbox:
         between = {"its_repository_id": repository_id, "its_start": after, "its_end": before}
         return {row.number: row.remote_id for row in await self._connection.execute(WRITTEN, between)}
 
+    async def written_runs(
+        self, repository_id: int, after: datetime, before: datetime, *, most: int
+    ) -> tuple[OutboxRun, ...]:
+        """Return the check runs that IMQ wrote last between these instants, the oldest write first."""
+        between = {"its_repository_id": repository_id, "its_start": after, "its_end": before, "most": most}
+        rows = await self._connection.execute(WRITTEN_RUNS, between)
+        return tuple(OutboxRun(row.number, OwnCheckRun(**row.written), row.updated_at) for row in rows)
+
+    async def write_again(self, repository_id: int, lost: OutboxRun, now: datetime, *, as_new: bool) -> bool:
+        """Write a check run again that GitHub lost, after a search for it; `as_new`: as another run.
+
+        False if it was written since, or is to be written.
+        """
+        its_own = _its_own(OutboxKind.CHECK_RUN, repository_id, lost.number)
+        again = await self._connection.execute(WRITE_AGAIN, {**its_own, "its_due": now, "its_written_at": lost.at})
+        if again.rowcount and as_new:
+            await self._connection.execute(FORGET_RUN, its_own)
+        self._due()
+        return again.rowcount == 1
+
     async def left_unfinished(self, repository_id: int) -> tuple[int, ...]:
         """Return the pull requests in no queue with a check run that has not ended, and that no item is due to end."""
         found = await self._connection.scalars(LEFT_UNFINISHED, {"its_repository_id": repository_id})
@@ -349,11 +394,16 @@ class Outbox:
         """Forget the id of a comment or check run that GitHub has no longer, so that it is created again."""
         await self._save_delivery(item, maybe_created=False, remote_id=None, remote_head=None)
 
-    async def done(self, item: OutboxItem, now: datetime) -> None:
-        """Store that GitHub shows the claimed version: the item is due only if its state changed meanwhile."""
+    async def done(self, item: OutboxItem, now: datetime, *, written: OwnCheckRun | None = None) -> None:
+        """Store that GitHub shows the claimed version: the item is due only if its state changed meanwhile.
+
+        `written` is the check run as IMQ wrote it; None if it wrote none.
+        """
         if item.kind is OutboxKind.LABEL:
             await self._connection.execute(SENT, _held(item))
-        await self._settle(item, due_at=None, attempts=0, error=None, updated_at=now, held_since=None)
+        shown = None if written is None else asdict(written)
+        settled = {"due_at": None, "attempts": 0, "error": None, "updated_at": now, "held_since": None}
+        await self._settle(item, **settled, written=shown)
 
     async def retry(self, item: OutboxItem, *, at: datetime, error: str) -> None:
         """Make the item due again at `at`, after a failure that may be temporary; counts an attempt."""

@@ -101,7 +101,7 @@ def report(
     run: int | None = None,
     workflow: int | None = None,
 ) -> CheckReport:
-    """The newest report of one check run; completed at NOW unless it is pending.
+    """The newest report of one check run; completed at NOW unless it is pending, and one that failed ran a minute.
 
     `run` is its number, `workflow` that of the run of GitHub Actions that it is a job of; its suite has it, too.
     """
@@ -109,7 +109,9 @@ def report(
     words = {CheckState.PENDING: "in_progress", CheckState.PASSED: "success", CheckState.FAILED: "failure"}
     word = conclusion or words[state]
     url, by_actions = f"https://ci.example/{name}", workflow is not None
-    return CheckReport(name, app_id, state, word, url, NOW, done, run, suite=workflow, by_actions=by_actions)
+    # A job that fails within seconds may not have started.
+    began = done - MINUTE if done is not None and state is CheckState.FAILED else NOW
+    return CheckReport(name, app_id, state, word, url, began, done, run, suite=workflow, by_actions=by_actions)
 
 
 def workflow_run(number: int, head: str = "head-1", **changes: Any) -> WorkflowRun:

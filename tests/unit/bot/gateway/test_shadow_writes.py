@@ -67,6 +67,7 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "branch": "topic/1",
         "default_branch": "main",
         "head_sha": head,
+        "heads": (head,),
         "sha": head,
         "expected_head": head,
         "required": (),

@@ -158,6 +158,8 @@ class Walk:
                 self._facts = replace(self._facts, former_reports=former)
             case FactKind.CANCELLED_FOR:
                 self._facts = replace(self._facts, cancelled_for=())
+            case FactKind.LOST_UPDATE:
+                self._facts = replace(self._facts, lost_update=False)
             case FactKind.SUITES:
                 self._facts = replace(self._facts, suites=self.github.suites)
             case FactKind.RECENT_COMMITS:

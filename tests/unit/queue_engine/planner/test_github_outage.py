@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.domain.errors import (
+    Disorder,
     Forbidden,
     GitHubError,
     GitHubOutage,
@@ -23,9 +24,9 @@ from queue_engine.domain.errors import (
 )
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue
-from queue_engine.planner.github_outage import Retry, longest_wait, on_github_error, settled
+from queue_engine.planner.github_outage import Retry, longest_wait, on_github_error, pauses_queue, settled
 from tests.store.examples import changed
-from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, SECOND, entry
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, SECOND, entry
 from tests.unit.queue_engine.retryable_errors import PASSES
 
 DOWN = Unavailable("GitHub answered 503", status=503)
@@ -46,6 +47,20 @@ def test_trouble_is_waited_out_in_the_series_of_overload() -> None:
     assert set(waits[8:]) == {300}
     assert (action, borne.github_failing_since) == (Dequeue(Reason.GITHUB_TROUBLE, "GitHub answered 503"), NOW)
     assert now - NOW >= POLICY.outage_timeout
+
+
+def test_unpaid_plan_pauses_the_queue_at_once_and_is_asked_about_ever_more_rarely() -> None:
+    """Only its owner ends it: the first retry announces it, and the others take as long as any hold may."""
+    error = Refused("The job was not started because ...", disorder=Disorder.UNPAID)
+    run, now, waits = entry().run, NOW, list[timedelta]()
+    assert pauses_queue(run, error, now)
+    assert not pauses_queue(run, Refused("Forbidden", status=403), now)
+    for _ in range(6):
+        found = on_github_error(run, error, POLICY, now, middle)
+        assert isinstance(found, Retry)
+        run, waits, now = found.run, [*waits, found.at - now], found.at
+    assert waits == [SECOND, *(minutes * MINUTE for minutes in (10, 20, 40, 60, 60))]
+    assert isinstance(on_github_error(run, error, POLICY, NOW + POLICY.timeouts.hold, middle), Dequeue)
 
 
 def test_outdated_read_is_asked_again_within_seconds_before_it_is_trouble() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from queue_engine.domain.facts import CheckState, RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.run import Run
-from queue_engine.rules.checks import former_checks, former_names, judge, required_checks, requires_own_check
+from queue_engine.rules.checks import former_checks, former_names, judge, not_run, required_checks, requires_own_check
 from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, report, rules
 
 PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
@@ -201,3 +201,23 @@ def test_former_checks_are_remembered_with_their_apps_whatever_their_names() -> 
     remembered = former_checks(Run(former_checks=names))
     assert remembered == {RequiredCheck("ci: unit", 10), RequiredCheck("lint", None)}
     assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "conclusion", "workflow", "doubted"),
+    [
+        (3, "failure", 7, True),
+        (15, "startup_failure", 7, True),
+        (16, "failure", 7, False),
+        (3, "cancelled", 7, False),
+        (3, "failure", None, False),
+    ],
+)
+def test_failed_job_of_a_few_seconds_may_not_have_run(
+    seconds: int, conclusion: str, workflow: int | None, doubted: bool
+) -> None:
+    """GitHub fails what an unpaid plan keeps from starting after 1 to 5 s; other Apps are not paid for there."""
+    failed = replace(
+        report(state=CheckState.FAILED, conclusion=conclusion, workflow=workflow), started_at=NOW - seconds * SECOND
+    )
+    assert not_run([failed]) == (failed if doubted else None)
