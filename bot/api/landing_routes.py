@@ -21,7 +21,7 @@ _SHA = "[0-9a-f]{40}|[0-9a-f]{64}"
 _LANDINGS = f"{routes.REPOSITORY}/landings"
 
 
-class LandingList(Payload):
+class LandingQuery(Payload):
     """Parameters of a list of landings; `cursor` is the `next` of the page before."""
 
     limit: int = Field(50, ge=1, le=200)
@@ -75,7 +75,7 @@ class LandingRoutes:
                 self.list,
                 "list_landings",
                 "Lists the landings of a repository, the latest first, each with its passport.",
-                query=LandingList,
+                query=LandingQuery,
             ),
             read(f"{_LANDINGS}/{{sha:{_SHA}}}", self.of_commit, "show_landing", "Shows what landed as a commit."),
             read(
@@ -88,7 +88,7 @@ class LandingRoutes:
 
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404: the caller may not read the repository."""
-        repository, listing = await self._access.readable(request), query(request, LandingList)
+        repository, listing = await self._access.readable(request), query(request, LandingQuery)
         after = None if listing.cursor is None else place_of(listing.cursor)
         async with self._engine.store.reading() as tx:
             found = await tx.landings.latest(repository.id, listing.limit + 1, base_branch=listing.branch, after=after)

@@ -183,3 +183,30 @@ async def test_each_member_of_a_train_has_a_record_with_those_before_it(tmp_path
             ("base_move", "merge", "equal")
         }
         assert {check["commit"] for record in records for check in record["checks"]} == {last["candidate"]["commit"]}
+
+
+async def test_green_branch_follows_what_is_proved_and_nothing_else(tmp_path: Path) -> None:
+    """P1: it is at the end of each landed train, never between, and never at a push until its own checks have passed.
+
+    Each landing costs one request at most.
+    """
+    more = "merge: {green_branch: 'imq-green/{base}', queued_by: true}\n"
+    async with a_train_world(tmp_path, more=more) as world:
+        git = world.repository.record.git
+        pulls = await ready(world, "a", "b", "c")
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        tip = world.repository.log("main")[0]
+        assert git.branches()["imq-green/main"] == tip.sha
+        assert "Queued-by: mona" in tip.message
+        world.repository.push("main", {"by-hand.py": "pushed\n"}, "Push", by="rhea")
+        await world.settle()
+        assert git.branches()["imq-green/main"] == tip.sha
+        [late] = await ready(world, "late")
+        late.label(LABEL, by="mona")
+        before = world.requests("POST /graphql")
+        await world.until(lambda: late.merged)
+        await world.settle()
+        assert git.branches()["imq-green/main"] == world.repository.log("main")[0].sha
+        assert world.requests("POST /graphql") - before < 20

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from bot.api import routes
-from bot.api.landing_routes import LandingList, place_of
+from bot.api.landing_routes import LandingQuery, place_of
 from bot.api.payload import cursor_after, query
 from bot.web.addresses import landings_url
 from bot.web.pages.site import Site
@@ -23,7 +23,7 @@ class LandingsPage:
 
     async def _show(self, request: web.Request) -> web.Response:
         repository = await self._site.access.readable(request)
-        listing = query(request, LandingList)
+        listing = query(request, LandingQuery)
         after = None if listing.cursor is None else place_of(listing.cursor)
         async with self._site.engine.store.reading() as tx:
             found = await tx.landings.latest(repository.id, listing.limit + 1, base_branch=listing.branch, after=after)
