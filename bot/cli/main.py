@@ -17,6 +17,7 @@ COMMANDS = {
         "setup": ("bot.cli.setup:setup", "Register the GitHub App and keep its credentials."),
         "doctor": ("bot.cli.doctor:doctor", "Find faults of the set-up, with what to do."),
         "validate": ("bot.cli.validate:validate", "Check a repository's configuration file."),
+        "convert": ("bot.cli.convert.command:convert", "Convert the configuration of another queue."),
     },
     "Operate": {
         "run": ("bot.cli.processes:run", "Run everything in one process."),
@@ -32,6 +33,9 @@ COMMANDS = {
         "backup": ("bot.cli.queue_files:backup", "Copy SQLite's database while IMQ runs."),
         "export": ("bot.cli.queue_files:export_queues", "Write the queues in flight as JSON."),
         "import": ("bot.cli.queue_files:import_queues", "Store exported queues in this database."),
+    },
+    "On any clone": {
+        "audit": ("bot.cli.clone.audit:audit", "Check each landing of a clone by git alone."),
     },
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),

@@ -1,4 +1,4 @@
-"""Delete rows that have expired, with each sweep.
+"""Delete rows that have expired, with the first sweep of each hour.
 
 The timeline, the departures and the records of landings are deleted by age, a thousand in one transaction: no other
 transaction waits long for one. The events that a decision needs stay (`Timeline.purge`).
@@ -18,6 +18,9 @@ from queue_engine.store.request_records import KEPT as REQUESTS_KEPT
 PURGE_JOB = "purge"
 """Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
 
+PURGED_EVERY = timedelta(hours=1)
+"""A sweep comes every ten minutes, and hardly any row expires meanwhile."""
+
 SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""
 _OUTBOX_KEPT = timedelta(days=30)
@@ -28,7 +31,7 @@ _HOUR = timedelta(hours=1)
 
 _BATCH = 1000
 _MOST_BATCHES = 50
-"""Of one job: the next sweep continues, so that the first purge of a large timeline does not occupy a worker."""
+"""Of one job: the next one continues, so that the first purge of a large timeline does not occupy a worker."""
 
 _log = structlog.get_logger("imq.purge")
 
