@@ -20,6 +20,7 @@ from bot.api.device_login import LoginRoutes
 from bot.api.events import EventRoutes
 from bot.api.finding import DoctorRoutes, Examine
 from bot.api.idempotent import idempotency
+from bot.api.landing_routes import LandingRoutes
 from bot.api.permissions import Access
 from bot.api.pull_request_routes import HeadBranchQuery, HeadBranchRoutes, QueueRoutes
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
@@ -197,6 +198,7 @@ def routes(engine: Engine, access: Access, parts: ApiParts = _DESCRIBED) -> Sequ
         BranchRoutes(engine, access),
         BulkRoutes(engine, access, waits),
         HeadBranchRoutes(access, parts.heads),
+        LandingRoutes(engine, access),
         QueueRoutes(engine, access, waits),
         ShadowRoutes(engine, access),
         StatisticsRoutes(engine, access),

@@ -24,6 +24,11 @@ def queue_url(repository: Repository, branch: str) -> str:
     return f"{repository_url(repository)}/branches/{quote(branch, safe='')}"
 
 
+def landings_url(repository: Repository) -> str:
+    """Return the address of the list of a repository's landings."""
+    return f"{repository_url(repository)}/landings"
+
+
 def shadow_url(repository: Repository) -> str:
     """Return the address of a repository's page of shadow mode."""
     return f"{repository_url(repository)}/shadow"

@@ -226,6 +226,9 @@ TitlePattern = Annotated[
 ]
 TitleTemplate = Annotated[str, StringConstraints(min_length=1, max_length=250), _kept(merge_commit.title_template)]
 BodyTemplate = Annotated[str, StringConstraints(max_length=5000), _kept(merge_commit.body_template)]
+GreenBranch = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/{}-]{0,199}$"), _kept(merge_commit.green_branch)
+]
 Why = Annotated[str, StringConstraints(max_length=200), _kept(_one_line)]
 NoticeName = Annotated[str, _kept(_notice_name)]
 """A kind of comment, or a reason code."""

@@ -26,6 +26,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "base": "the base branch",
     "head": "the branch it comes from",
     "label": "the label that queues",
+    "queued_by": "the login of the person who queued it",
     "co_authors": "a line `Co-authored-by: ...` for each other author of its commits, and each co-author named "
     "there; last in the body",
 }
@@ -41,6 +42,7 @@ _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MENTION = re.compile(r"(?<![\w@.+-])@(?=[A-Za-z0-9])")
 _INVISIBLE = "\u200b"
+_TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: ")
 _VOUCHING = re.compile(r"^[ \t]*(?=[A-Za-z][A-Za-z-]*-by[ \t]*:)", re.MULTILINE | re.IGNORECASE)
 
 
@@ -52,11 +54,20 @@ class MergeCommit:
     body: str | None
 
 
-def commit_message(templates: MergeCommit, pull: PullRequest, co_authors: Sequence[str], *, label: str) -> MergeCommit:
+def commit_message(
+    templates: MergeCommit,
+    pull: PullRequest,
+    co_authors: Sequence[str],
+    *,
+    label: str,
+    queued_by: str = "",
+    trailer: bool = False,
+) -> MergeCommit:
     """Fill in the message for merging this pull request. `co_authors` are `Name <address>`, each once.
 
     They do not include the pull request's author; `label` is the one that queues. An empty title is left to GitHub.
-    Templates were checked when the configuration was parsed (`checked`).
+    Templates were checked when the configuration was parsed (`checked`). `trailer`: `Queued-by:` ends the body, which
+    is the title where there is no template.
     """
     one_line = {
         "title": _line(pull.title)[:_MOST_TITLE],
@@ -65,10 +76,12 @@ def commit_message(templates: MergeCommit, pull: PullRequest, co_authors: Sequen
         "base": _line(pull.base_branch),
         "head": _line(pull.head_branch),
         "label": _line(label),
+        "queued_by": _line(queued_by),
     }
     title = None if templates.title is None else _line(filled(templates.title, one_line)) or None
+    queued = f"Queued-by: {one_line['queued_by']}" if trailer and one_line["queued_by"] else None
     if templates.body is None:
-        return MergeCommit(title, None)
+        return MergeCommit(title, None if queued is None else f"{_quoted(one_line['title'])}\n\n{queued}")
     body = _wanted(pull.body)
     # Cut first and quote afterwards, so that no text across the cut becomes a trailer.
     several = {
@@ -77,7 +90,8 @@ def commit_message(templates: MergeCommit, pull: PullRequest, co_authors: Sequen
         "title": _quoted(one_line["title"]),
         "co_authors": _trailers(co_authors),
     }
-    return MergeCommit(title, _tidy(filled(templates.body, one_line | several)))
+    text = _tidy(filled(templates.body, one_line | several))
+    return MergeCommit(title, text if queued is None else _ended(text, queued))
 
 
 def needs_co_authors(body: str | None) -> bool:
@@ -110,6 +124,13 @@ def body_template(template: str) -> str:
             raise ValueError(f"has {{{name}}} twice")
     if "co_authors" in found and not template.rstrip().endswith("{co_authors}"):
         raise ValueError("must end with {co_authors}, where git reads trailers")
+    return template
+
+
+def green_branch(template: str) -> str:
+    """Check the name of a branch that follows what is proved; it has `{base}` in it. Raises ValueError."""
+    if checked(template, {"base"}) == "{base}" or "{base}" not in template:
+        raise ValueError("must be a name with {base} in it, such as imq-green/{base}")
     return template
 
 
@@ -152,6 +173,12 @@ def _trailers(co_authors: Iterable[str]) -> str:
     """Write the trailers after an empty line, as a block of their own."""
     lines = dict.fromkeys(f"Co-authored-by: {_line(who)[:_MOST_TITLE]}" for who in co_authors if _line(who))
     return "\n\n" + "\n".join(list(lines)[:_MOST_CO_AUTHORS]) if lines else ""
+
+
+def _ended(text: str, trailer: str) -> str:
+    """Add a trailer: to the trailers that end the text, or as a paragraph of its own."""
+    last = text.rpartition("\n\n")[2].splitlines()
+    return f"{text}\n{trailer}" if last and all(map(_TRAILER.match, last)) else f"{text}\n\n{trailer}".strip()
 
 
 def _tidy(text: str) -> str:

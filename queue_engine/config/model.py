@@ -185,6 +185,19 @@ class MergeRules:
         Shared(keys.operators, "nothing", _HISTORY),
         "Template of the commit's body; without it GitHub's own. Not for rebase.",
     )
+    queued_by: bool = key(
+        False,
+        kinds.TRUTH,
+        Shared(keys.free, "either"),
+        "End the commit's body with `Queued-by:` and the login of the person who queued it. Without `body` the title "
+        "precedes it. Not for rebase.",
+    )
+    green_branch: str | None = key(
+        None,
+        kinds.Kind(kinds.GreenBranch),
+        Shared(keys.operators, "nothing", _BRANCHES),
+        "A branch, such as `imq-green/{base}`, that IMQ moves to each commit that it proved; absent is off.",
+    )
     delete_branch: bool = key(
         False,
         kinds.TRUTH,

@@ -122,3 +122,11 @@ def result_of(landed: str, tested: str | None, untested: Sequence[str], proof: L
     if landed != tested:
         return {"result": LandingResult.EXEMPT.value, "files": list(untested)}
     return {"result": LandingResult.EQUAL.value}
+
+
+def is_proved(record: Mapping[str, Any]) -> bool:
+    """Whether CI tested exactly the landed tree: not so where a train landed more members after this one."""
+    if not record:
+        return False
+    trees: tuple[str, str] = (record["landed"]["tree"], record["candidate"]["tree"])
+    return LandingResult(record["verdict"]["result"]) is LandingResult.EQUAL and trees[0] == trees[1]

@@ -5,7 +5,7 @@ from typing import Any
 
 from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.facts import Commit, MergeMethod
-from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, result_of
+from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, is_proved, result_of
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects.context import Change
@@ -13,8 +13,8 @@ from queue_engine.effects.context import Change
 
 async def record_landing(
     change: Change, entry: Entry, landed: Commit, run: Run | None = None, *, untested: Sequence[str] = ()
-) -> LandingResult:
-    """Store what landed an entry, with the proof and the consents; returns how the trees compare.
+) -> bool:
+    """Store what landed an entry, with the proof and the consents; returns whether CI tested exactly this tree.
 
     `run` is the train's, in which the entry is a member; `untested` are files that differ and need no test.
     """
@@ -26,7 +26,7 @@ async def record_landing(
     if change.sign is not None:
         key_id, signatures = await change.sign(change.tx, record, change.now)
     await change.tx.landings.add(record, change.now, key_id, signatures)
-    return LandingResult(record["verdict"]["result"])
+    return is_proved(record)
 
 
 def landing_data(

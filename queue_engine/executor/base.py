@@ -18,6 +18,7 @@ from queue_engine.domain.model import Entry, Queue, RedBase, Stall
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.landing import schedule_green
 from queue_engine.planner.absent_checks import broken_runs
 from queue_engine.planner.github_outage import retry_at
 from queue_engine.rules.blockers import base_checked, base_unread, failed_jobs, in_flight, untested_checked
@@ -106,6 +107,8 @@ async def poll_untested_tip(engine: Engine, queue: Queue, red: RedBase, policy: 
             return
         if (known is None or not known.untested) and stored.pause(Reason.TREE_MISMATCH) is not None:
             await _lift_mismatch(change, stored, tip, passed=known is None)
+        if known is None:
+            await schedule_green(change, queue.id, tip, policy)
 
 
 async def poll_missing_checks(

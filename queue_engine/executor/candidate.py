@@ -288,7 +288,8 @@ async def _message(state: TrainState, member: RunMember) -> str:
     pull = pull_of(state, member)
     if pull is None:
         pull = await state.engine.github.pull_request(state.queue.repository, member.number)
-    return merge_message(pull, state.policy, member.method)
+    entry = state.entry_of(member)
+    return merge_message(pull, state.policy, member.method, "" if entry is None else entry.queued_by)
 
 
 async def _explain_refused_branch(state: TrainState, run: Run, message: str) -> str:

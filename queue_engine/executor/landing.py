@@ -12,12 +12,14 @@ from typing import Any
 import structlog
 
 from queue_engine.config.model import Policy
+from queue_engine.core.jobs.job import Job
 from queue_engine.domain.departure import DequeueReason
-from queue_engine.domain.errors import Forbidden, NotFound
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import Commit, PullRequest
 from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
+from queue_engine.domain.landing_record import is_proved
 from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase, Repository
-from queue_engine.domain.port import GitHub, PendingMerge
+from queue_engine.domain.port import NO_BRANCH, BranchUpdate, GitHub, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
@@ -33,6 +35,12 @@ from queue_engine.rules.departure_facts import is_requested_merge
 from queue_engine.rules.transitions import check_transition
 
 _log = structlog.get_logger("imq.landing")
+
+GREEN_JOB = "move_green_branch"
+"""Kind of the job that moves a base's green branch to a commit that was proved."""
+
+_MOST_LATEST = 50
+"""Among so many landings is the newest one that is proved: no train has more members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,7 @@ async def land(
         run = None
         if entry.run.candidate_run is not None:
             run = await tx.runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
-        await record_landing(change, entry, landed, run, untested=untested)
+        proved = await record_landing(change, entry, landed, run, untested=untested)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(
@@ -134,6 +142,8 @@ async def land(
         if mismatch is None:
             # The base has a tree whose checks passed.
             await tx.red_bases.note(queue.id, None)
+            if proved:
+                await schedule_green(change, queue.id, landed.sha, policy)
             await schedule_branch_deletion(tx, entry, policy, now)
             await tx.queues.wake(queue.id, now)
         else:
@@ -272,15 +282,65 @@ async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommi
         tx, now = change.tx, change.now
         if not await tx.pending_merges.remove(entry.repository.id, entry.number):
             return
-        await record_landing(change, entry, landed, untested=found.untested)
+        proved = await record_landing(change, entry, landed, untested=found.untested)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=found.untested)
         data = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
         await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=data)
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
         await tx.queues.wake(queue.id, now)
+        if proved:
+            await schedule_green(change, queue.id, landed.sha, policy)
         if mismatch is None:
             await schedule_branch_deletion(tx, entry, policy, now)
         else:
             await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch)
     _log_landing(entry, landed, mismatch)
+
+
+async def schedule_green(change: Change, queue_id: int, sha: str, policy: Policy) -> None:
+    """Have the green branch moved to a commit that was proved, where the configuration names such a branch."""
+    if policy.merge.green_branch is not None:
+        process, request = f"{GREEN_JOB}:{queue_id}:{sha}", {"queue_id": queue_id, "sha": sha}
+        await change.tx.jobs.enqueue(kind=GREEN_JOB, request=request, process_id=process, now=change.now)
+
+
+async def move_green(engine: Engine, job: Job) -> None:
+    """Move the green branch to the proved commit of this job, by one request where IMQ alone moves it.
+
+    A later landing that is proved has a job of its own: then this one sends nothing. Raises GitHubError.
+    """
+    sha = str(job.request["sha"])
+    async with engine.store.reading() as tx:
+        queue = await tx.queues.get(int(job.request["queue_id"]))
+        assert queue is not None
+        latest = await tx.landings.latest(queue.repository.id, _MOST_LATEST, base_branch=queue.base_branch)
+        before = await tx.queues.green_tip(queue.id)
+    policy = await engine.policies.of(queue.repository, queue.base_branch)
+    newest = next((each.sha for each in latest if is_proved(each.record)), sha)
+    of_landing = any(each.sha == sha for each in latest)
+    if policy.merge.green_branch is None or before == sha or (of_landing and newest != sha):
+        return
+    name = policy.merge.green_branch.replace("{base}", queue.base_branch)
+    try:
+        await _move_green(engine.github, queue.repository, name, before, sha)
+    except (Forbidden, Invalid, HeadConflict, MergeError) as refused:
+        _log.warning("green_branch_refused", repository=queue.repository.full_name, branch=name, error=str(refused))
+        return
+    async with engine.change() as change:
+        await change.tx.queues.note_green(queue.id, sha)
+    _log.info("green_branch_moved", repository=queue.repository.full_name, branch=name, sha=sha)
+
+
+async def _move_green(github: GitHub, repository: Repository, name: str, before: str | None, sha: str) -> None:
+    """Move the branch by compare-and-swap; where it is elsewhere than IMQ left it, from there, and only forward."""
+    try:
+        await github.update_refs(repository, [BranchUpdate(name, before=before or NO_BRANCH, after=sha)])
+    except (HeadConflict, MergeError):
+        found = await github.branch_tip(repository, name)
+        if found is not None and found.sha == sha:
+            return
+        if found is not None and (await github.comparison(repository, name, sha)).merge_base != found.sha:
+            raise
+        start = NO_BRANCH if found is None else found.sha
+        await github.update_refs(repository, [BranchUpdate(name, before=start, after=sha)])

@@ -48,6 +48,7 @@ from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
+from queue_engine.executor.landing import GREEN_JOB, move_green
 from queue_engine.handlers.branch_events import Branches
 from queue_engine.handlers.check_events import CheckReports, rerun_requested, reviewed
 from queue_engine.handlers.lost_deliveries import DELIVERIES
@@ -153,6 +154,7 @@ class Inbox:
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
+            GREEN_JOB: patient(partial(move_green, self._engine)),
             **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
             SHADOW_JOB: patient(self._shadow.judge),
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),

@@ -288,7 +288,7 @@ def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, p
     if facts.co_authors is None and needs_co_authors(policy.merge.body) and method is not MergeMethod.REBASE:
         return ReadFact(FactKind.CO_AUTHORS)
     run = replace(entry.run, merge_requested_at=now, next_poll_at=None, proof=_proof(entry, method, facts, policy))
-    message = commit_message(pull, method, policy, facts.co_authors or ())
+    message = commit_message(pull, method, policy, facts.co_authors or (), queued_by=entry.queued_by)
     ready = replace(entry, newer_tip=None, run=run)
     return Merge(ready, method, *message, in_background=pull.stack_base is not None)
 

@@ -163,13 +163,20 @@ def needs_signed_commits(pull: PullRequest, rules: BranchRules, policy: Policy) 
 
 
 def commit_message(
-    pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = ()
+    pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = (), *, queued_by: str = ""
 ) -> tuple[str | None, str | None]:
     """Return title and body of the landed commit; None leaves them to GitHub. A rebase keeps the commits' messages."""
     if method is MergeMethod.REBASE:
         return None, None
     templates = merge_commit.MergeCommit(policy.merge.title, policy.merge.body)
-    message = merge_commit.commit_message(templates, pull, co_authors, label=policy.trigger_label)
+    message = merge_commit.commit_message(
+        templates,
+        pull,
+        co_authors,
+        label=policy.trigger_label,
+        queued_by=queued_by,
+        trailer=policy.merge.queued_by,
+    )
     return message.title, message.body
 
 

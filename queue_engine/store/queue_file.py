@@ -61,6 +61,8 @@ from queue_engine.store.tables import (
     consents,
     entries,
     known_facts,
+    landing_keys,
+    landings,
     outbox,
     processes,
     queues,
@@ -82,6 +84,8 @@ _LEFT_OUT = {
     timeline: {"id"},
     known_facts: {"id"},
     repositories: {"generation"},
+    landings: {"id"},
+    landing_keys: {"sealed"},
 }
 _FORMER = {
     "red_app": "red_app_id",
@@ -150,11 +154,14 @@ if TYPE_CHECKING:
     ReplyRow: TypeAlias = Any
     EventRow: TypeAlias = Any
     FactRow: TypeAlias = Any
+    LandingRow: TypeAlias = Any
+    KeyRow: TypeAlias = Any
 else:
     # Made from the tables, so that they cannot differ from them.
     RepositoryRow, QueueRow, RunRow, EntryRow = map(_row, (repositories, queues, runs, entries))
     OutboxRow, RejectionRow, ReplyRow = map(_row, (outbox, rejections, answers))
     EventRow, FactRow = map(_row, (timeline, known_facts))
+    LandingRow, KeyRow = map(_row, (landings, landing_keys))
 
 
 class QueueFile(BaseModel):
@@ -180,6 +187,10 @@ class QueueFile(BaseModel):
     timeline: list[EventRow]
     """The history of the entries, and when others left."""
     known_facts: list[FactRow]
+    landings: list[LandingRow] = Field(default_factory=list)
+    """The records of landings, with their signatures."""
+    landing_keys: list[KeyRow] = Field(default_factory=list)
+    """The public keys that verify them: a file has no private key."""
 
 
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:
@@ -211,6 +222,13 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
         "answers": await of_repositories(answers),
         "timeline": await of_repositories(timeline, NEEDED),
         "known_facts": await of_repositories(known_facts),
+        "landings": await _rows(
+            connection,
+            landings,
+            true() if repository_id is None else landings.c.repository_id == repository_id,
+            landings.c.id,
+        ),
+        "landing_keys": await _rows(connection, landing_keys, true(), landing_keys.c.since),
     }
     return QueueFile.model_validate(content)
 
@@ -316,10 +334,21 @@ async def _outbox(connection: AsyncConnection, file: QueueFile) -> None:
         await connection.execute(insert(outbox).values(row))
 
 
+_LANDING = (landings.c.repository_id, landings.c.sha, landings.c.number)
+
+
 async def _others(connection: AsyncConnection, file: QueueFile) -> None:
     for table, rows in ((timeline, file.timeline), (known_facts, file.known_facts)):
         if rows:
             await connection.execute(insert(table), _plain(rows))
+    for row in _plain(file.landings):
+        same = and_(*(each == row[each.name] for each in _LANDING))
+        if (await connection.execute(select(landings.c.id).where(same))).first() is None:
+            await connection.execute(insert(landings).values(row))
+    for row in _plain(file.landing_keys):
+        # The private key stayed behind, so that it signs nothing here.
+        retired = row | {"until": row.get("until") or file.exported_at}
+        await connection.execute(insert_into(connection, landing_keys).values(retired).on_conflict_do_nothing())
     await _replace(connection, rejections, _plain(file.rejections))
     await _replace(connection, answers, _plain(file.answers))
 

@@ -292,6 +292,8 @@ _CLAIMABLE = case((queues.c.leased_until > queues.c.due_at, queues.c.leased_unti
 NEXT_DUE = select(type_coerce(func.min(_CLAIMABLE), DatabaseInstant))
 """When the next queue can be claimed."""
 
+_GREEN = select(queues.c.green_tip).where(queues.c.id == bindparam("its_id"))
+
 
 class Queues:
     """The queues, on one connection."""
@@ -441,6 +443,14 @@ class Queues:
     async def note_announced(self, queue_id: int, announced: str | None) -> None:
         """Store the announced blockers; None: the queue has none any more."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "announced": announced})
+
+    async def green_tip(self, queue_id: int) -> str | None:
+        """Return the commit to which IMQ moved the queue's green branch last; None before the first move."""
+        return (await self._connection.execute(_GREEN, {"its_id": queue_id})).scalar_one_or_none()
+
+    async def note_green(self, queue_id: int, sha: str) -> None:
+        """Store to which commit IMQ moved it."""
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, "green_tip": sha})
 
     async def note_trains(self, queue_id: int, in_trains: bool) -> None:
         """Store whether runs of several members may be stored for this queue."""

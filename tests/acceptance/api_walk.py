@@ -16,6 +16,7 @@ OUTSIDE = {
     ("GET", "/queue/status"),
     ("GET", "/api/v1/openapi.json"),
     ("GET", "/setup/installed"),
+    ("GET", "/.well-known/imq-keys.json"),
     ("POST", "/api/v1/login/device"),
     ("POST", "/api/v1/login/device/token"),
 }
@@ -50,7 +51,7 @@ class Call:
     def path(self, repository: str, *, number: int = 1, branch: str = "main") -> str:
         """The path, about this repository."""
         owner, _, name = repository.partition("/")
-        ids = {"id": "0" * 32, "process_id": "0" * 32}
+        ids = {"id": "0" * 32, "process_id": "0" * 32, "sha": "0" * 40, "tree": "0" * 40}
         filled = {"owner": owner, "repo": name, "number": number, "branch": branch, **ids}
         return self.template.format(**filled)
 

@@ -10,7 +10,14 @@ from sqlalchemy import text
 
 from bot.passport.keys import line_of
 from bot.passport.statement import LANDING, TEST_RESULT, PassportError, landing_in
-from tests.acceptance.landing_witness import SCHEMA, landings, verified_by_hand
+from queue_engine.core.database.database import Database
+from queue_engine.migrations import migrate
+from queue_engine.store import Store
+from queue_engine.store.queue_file import restore_queues
+from tests.acceptance.callers import Caller
+from tests.acceptance.landing_witness import SCHEMA, assert_landings_proved, landings, verified_by_hand
+from tests.acceptance.page_readers import reader
+from tests.acceptance.test_queue_files import exported
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -110,6 +117,48 @@ async def test_changed_row_of_a_landing_is_named(world: World) -> None:
     assert kinds == CHANGES
 
 
+async def test_landing_is_shown_by_api_and_pages_and_moves_with_an_export(
+    world: World, mona: Caller, tmp_path: Path
+) -> None:
+    """P1: people and programs find a landing by its pull request, commit and tree; another database verifies it."""
+    for name in ("one", "two"):
+        pull = world.open(name)
+        await world.pass_time(CI_TIME * 2)
+        pull.label(LABEL, by="mona")
+        await world.until(lambda pull=pull: pull.merged)  # type: ignore[misc]
+        await world.settle()
+    keys, path = await published_keys(world), "/api/v1/repositories/acme/widgets"
+    tip = world.repository.log("main")[0].sha
+    first = (await mona.ask("GET", f"{path}/landings?limit=1&branch=main")).body
+    assert [each["commit"] for each in first["landings"]] == [tip]
+    rest = (await mona.ask("GET", f"{path}/landings?cursor={first['next']}")).body
+    assert (len(rest["landings"]), rest["next"]) == (1, None)
+    by_sha = (await mona.ask("GET", f"{path}/landings/{tip}")).body["landings"]
+    by_tree = (await mona.ask("GET", f"{path}/trees/{world.repository.tree('main')}")).body["landings"]
+    assert by_sha == by_tree == first["landings"]
+    assert landing_in(by_sha[0], keys) == by_sha[0]["record"]
+    assert (await mona.ask("GET", f"{path}/landings/{'0' * 40}")).status == 404
+    async with reader(world, "mona") as person:
+        for address in ("landings", f"pulls/{pull.number}"):
+            page = await person.get(f"/repositories/acme/widgets/{address}")
+            assert f"{tip[:10]} on main" in page.text
+            assert "ci/test mona (label) the tested tree" in page.text
+
+    file = await exported(world)
+    database = Database(f"sqlite:///{tmp_path / 'other.db'}")
+    await migrate(database)
+    try:
+        async with Store(database).transaction() as tx:
+            await restore_queues(tx.connection, file)
+            await restore_queues(tx.connection, file)
+        assert len(await landings(Store(database))) == 2
+        await assert_landings_proved(Store(database))
+        async with Store(database).reading() as tx:
+            assert await tx.landing_keys.current() is None
+    finally:
+        await database.close()
+
+
 async def test_each_member_of_a_train_has_a_record_with_those_before_it(tmp_path: Path) -> None:
     """P1: every commit of a train that moved the base is proved, by the tree that the train had after this member."""
     async with a_train_world(tmp_path) as world:
@@ -134,3 +183,30 @@ async def test_each_member_of_a_train_has_a_record_with_those_before_it(tmp_path
             ("base_move", "merge", "equal")
         }
         assert {check["commit"] for record in records for check in record["checks"]} == {last["candidate"]["commit"]}
+
+
+async def test_green_branch_follows_what_is_proved_and_nothing_else(tmp_path: Path) -> None:
+    """P1: it is at the end of each landed train, never between, and never at a push until its own checks have passed.
+
+    Each landing costs one request at most.
+    """
+    more = "merge: {green_branch: 'imq-green/{base}', queued_by: true}\n"
+    async with a_train_world(tmp_path, more=more) as world:
+        git = world.repository.record.git
+        pulls = await ready(world, "a", "b", "c")
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        tip = world.repository.log("main")[0]
+        assert git.branches()["imq-green/main"] == tip.sha
+        assert "Queued-by: mona" in tip.message
+        world.repository.push("main", {"by-hand.py": "pushed\n"}, "Push", by="rhea")
+        await world.settle()
+        assert git.branches()["imq-green/main"] == tip.sha
+        [late] = await ready(world, "late")
+        late.label(LABEL, by="mona")
+        before = world.requests("POST /graphql")
+        await world.until(lambda: late.merged)
+        await world.settle()
+        assert git.branches()["imq-green/main"] == world.repository.log("main")[0].sha
+        assert world.requests("POST /graphql") - before < 20

@@ -50,6 +50,7 @@ class PullRequestPage:
             history = await load_history(tx, repository.id, number, before=before)
             past = None if at is None else await load_status_at(tx, repository.id, number, at)
             title = await _title(tx, repository.id, found)
+            landings = await tx.landings.of_pull_request(repository.id, number)
             usual = {} if found.entry is None else await load_usual_times(tx, repository.id, found.base_branch or "")
         if queue is None and not history.events and found.rejected is None:
             raise ApiError(404, "IMQ knows no such pull request")
@@ -62,6 +63,7 @@ class PullRequestPage:
             found=found,
             checks=() if found.entry is None else check_views(found.entry.entry, usual, now),
             history=history,
+            landings=landings,
             before=before,
             past=past,
             branch=found.base_branch or (history.events[0].base_branch if history.events else ""),

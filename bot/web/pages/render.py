@@ -16,7 +16,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from bot import __version__
-from bot.web.addresses import login_url, pull_url, queue_url, repository_url, shadow_url
+from bot.web.addresses import landings_url, login_url, pull_url, queue_url, repository_url, shadow_url
 from bot.web.pages.static_files import static_url
 from queue_engine.core.timing.backoff import MONITOR
 
@@ -68,6 +68,15 @@ def render(template: str, **context: Any) -> str:
     return environment().get_template(template).render(context)
 
 
+_RESULTS = {
+    "equal": ("the tested tree", "good"),
+    "exempt": ("differs only in files that need no test", "good"),
+    "mismatch": ("not the tested tree", "bad"),
+    "unproved": ("not proved", "warn"),
+}
+"""The words and the tone for how a landed tree compares."""
+
+
 @cache
 def environment() -> Environment:
     """Return the environment of all templates."""
@@ -101,6 +110,8 @@ def environment() -> Environment:
         "queue_url": queue_url,
         "pull_url": pull_url,
         "shadow_url": shadow_url,
+        "landings_url": landings_url,
+        "results": _RESULTS,
     }
     return found
 

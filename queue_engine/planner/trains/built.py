@@ -106,12 +106,14 @@ def _after(history: BuiltHistory, tip: str | None) -> tuple[BuiltMember, ...]:
     return history.members[commits.index(tip) + 1 :] if tip in commits else ()
 
 
-def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod) -> str:
+def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod, queued_by: str = "") -> str:
     """Return the message of the commit that merges this pull request.
 
     A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
     """
-    wanted = commit_message(MergeCommit(policy.merge.title, policy.merge.body), pull, (), label=policy.trigger_label)
+    templates, trailer = MergeCommit(policy.merge.title, policy.merge.body), policy.merge.queued_by
+    label = policy.trigger_label
+    wanted = commit_message(templates, pull, (), label=label, queued_by=queued_by, trailer=trailer)
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
     text = _without_skips(f"{title}\n\n{body}".strip())

@@ -192,3 +192,24 @@ def test_needs_co_authors_only_where_they_are_named() -> None:
 def test_filled_placeholder_without_value_stays() -> None:
     """Nothing breaks for want of a value."""
     assert filled("{a} {b}", {"a": "{b}"}) == "{b} {b}"
+
+
+@pytest.mark.parametrize(
+    ("template", "co_authors", "expected"),
+    [
+        (None, (), "Add\n\nQueued-by: ada"),
+        ("{body}", (), "Why.\n\nQueued-by: ada"),
+        ("", (), "Queued-by: ada"),
+        ("{body}{co_authors}", ("B <b@x.org>",), "Why.\n\nCo-authored-by: B <b@x.org>\nQueued-by: ada"),
+        ("by {queued_by}", (), "by ada\n\nQueued-by: ada"),
+    ],
+)
+def test_trailer_names_who_queued_among_the_trailers(
+    template: str | None, co_authors: tuple[str, ...], expected: str
+) -> None:
+    """An App's merge hides who decided: the commit says it, where the configuration asks for that."""
+    given, facts = MergeCommit(None, template), pull(title="Add", body="Why.")
+    words = {"label": "go", "queued_by": "ada\nSigned-off-by: eve"}
+    assert commit_message(given, facts, co_authors, label="go", queued_by="ada", trailer=True).body == expected
+    forged = commit_message(given, facts, co_authors, label="go", queued_by=words["queued_by"], trailer=True).body
+    assert "\nSigned-off-by: eve" not in (forged or "")
