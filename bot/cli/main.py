@@ -28,10 +28,14 @@ COMMANDS = {
         "jobs": ("bot.cli.jobs:jobs", "Show, retry or discard dead letters: jobs that failed for good."),
         "token": ("bot.cli.token_commands:token", "Manage tokens of the HTTP API."),
         "sinks": ("bot.cli.sinks:sinks", "Show and test where messages go besides GitHub."),
+        "landings": ("bot.cli.landings:landings", "Export what landed, with its proof; replace the signing key."),
         "shadow": ("bot.cli.shadow:shadow", "Report on repositories in shadow mode."),
         "backup": ("bot.cli.queue_files:backup", "Copy SQLite's database while IMQ runs."),
         "export": ("bot.cli.queue_files:export_queues", "Write the queues in flight as JSON."),
         "import": ("bot.cli.queue_files:import_queues", "Store exported queues in this database."),
+    },
+    "On any clone": {
+        "audit": ("bot.cli.clone.audit:audit", "Check each landing of a clone by git alone."),
     },
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
