@@ -1,4 +1,4 @@
-"""What would start CI on trains: the answer in lines, and `imq validate --workflows` on a clone, without an App."""
+"""Show what would start CI on trains: for `--against` in lines, and for `--workflows` on a clone, without an App."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

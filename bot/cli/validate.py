@@ -57,7 +57,7 @@ def validate(
 
     The operator's settings fill in what the file leaves out. The exit code is 1 if the file has a problem, or if no
     trigger of --workflows starts CI. The command changes nothing. Only --against needs all settings; it asks GitHub,
-    and reads IMQ's database if it can. --workflows needs no App; FILE is then the clone's own, if it has one.
+    and reads IMQ's database if it can. With --workflows no App is needed, and FILE is by default the clone's own.
     """
     if file is None and workflows is None:
         raise click.MissingParameter(param_type="argument", param_hint="'FILE'")
