@@ -14,7 +14,8 @@ from ruamel.yaml import YAML
 from bot.cli.console import echo
 from bot.cli.setup import queue_settings, settings
 from queue_engine.config.document import ConfigError
-from queue_engine.config.file import as_keys
+from queue_engine.config.file import Config, as_keys, policy_for
+from queue_engine.config.model import Policy
 from queue_engine.config.parse import decoded, read
 from queue_engine.config.shared import Levels, levels
 from queue_engine.domain.policy import SharedConfig
@@ -23,30 +24,61 @@ _PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})"
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--against", metavar="OWNER/REPO#N", help="Show what would happen to this pull request now, and why.")
 @click.option(
     "--by", metavar="LOGIN", help="With --against: who queues it. Default: who added the label last, or the author."
 )
 @click.option("--shared", is_flag=True, help="The file is the shared one of an owner's repository .github.")
+@click.option(
+    "--workflows",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Show what would start CI on trains, by the workflows of the clone in this folder.",
+)
+@click.option(
+    "--branch", metavar="NAME", help="With --workflows: the base branch. Default: the clone's default branch."
+)
+@click.option(
+    "--required", metavar="CHECK", multiple=True, help="With --workflows: a check that GitHub's rules require."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def validate(file: Path, against: str | None, by: str | None, shared: bool, as_json: bool) -> None:
+def validate(
+    file: Path | None,
+    against: str | None,
+    by: str | None,
+    shared: bool,
+    workflows: Path | None,
+    branch: str | None,
+    required: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Check a repository's configuration, `.github/imq.yml`, and show what it means.
 
-    The operator's settings fill in what the file leaves out. The exit code is 1 if the file has a problem. The command
-    changes nothing. Only --against needs all settings; it asks GitHub, and reads IMQ's database if it can.
+    The operator's settings fill in what the file leaves out. The exit code is 1 if the file has a problem, or if no
+    trigger of --workflows starts CI. The command changes nothing. Only --against needs all settings; it asks GitHub,
+    and reads IMQ's database if it can. With --workflows no App is needed, and FILE is by default the clone's own.
     """
+    if file is None and workflows is None:
+        raise click.MissingParameter(param_type="argument", param_hint="'FILE'")
+    if file is None:
+        assert workflows is not None
+        own = workflows / ".github/imq.yml"
+        file = own if own.is_file() else None
     pull = _PULL.fullmatch(against) if against is not None else None
     if against is not None and pull is None:
         raise click.BadParameter("write OWNER/REPO#N, such as acme/rocket#12", param_hint="--against")
     chosen = queue_settings()
-    content, defaults = file.read_bytes(), chosen.policy()
+    content, defaults = b"" if file is None else file.read_bytes(), chosen.policy()
     allowed = chosen.organization_config if shared else SharedConfig.TRUST
     try:
         config = read(decoded(content), defaults)
     except ConfigError as error:
-        echo(_problems_as_json(error) if as_json else _problems(file, content, error))
+        echo(_problems_as_json(error) if as_json else _problems(file or Path(), content, error))
         raise SystemExit(1) from None
+    if workflows is not None:
+        _show_triggers(workflows, config, defaults, branch, required, as_json)
+        return
     if pull is None:
         found = levels(config, defaults, allowed)
         verdict = f"{file} is valid{_shared_verdict(found, allowed) if shared else ''}."
@@ -61,6 +93,20 @@ def validate(file: Path, against: str | None, by: str | None, shared: bool, as_j
     except DryRunFailed as problem:
         raise click.ClickException(str(problem)) from None
     echo(_json(result.as_json()) if as_json else result.as_text())
+
+
+def _show_triggers(
+    folder: Path, config: Config, defaults: Policy, branch: str | None, required: tuple[str, ...], as_json: bool
+) -> None:
+    # Imported when needed, as below.
+    from bot.cli.triggers import Clone, clone_report
+
+    clone = Clone(folder)
+    base = branch or clone.default_branch()
+    report = asyncio.run(clone_report(clone, policy_for(config, defaults, base), base, required))
+    echo(_json(report.as_json()) if as_json else report.as_text())
+    if not report.has_trigger:
+        raise SystemExit(1)
 
 
 def _problems(file: Path, content: bytes, error: ConfigError) -> str:

@@ -91,6 +91,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         stack_base=None if answer.stack is None else str((answer.stack.get("base") or {}).get("ref") or ""),
         auto_merge=answer.auto_merge is not None,
         node_id=answer.node_id,
+        url=answer.html_url,
         merged_at=answer.merged_at,
         merged_by=answer.merged_by.login if answer.merged_by else None,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",

@@ -86,6 +86,7 @@ class PullRequestAnswer(ReadModel):
     merge_commit_sha: str | None = None
     maintainer_can_modify: bool = False
     node_id: str = ""
+    html_url: str = ""
     auto_merge: dict[str, Any] | None = None
     stack: dict[str, Any] | None = None
     """Absent or null outside of a stack; `base` names the branch on which the stack lands (gh-stack, "REST API")."""

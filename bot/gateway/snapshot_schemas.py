@@ -194,6 +194,7 @@ class PullPart(Part):
     number: int
     title: str
     body: str = ""
+    url: str = ""
     state: str
     is_draft: bool
     updated_at: datetime
@@ -285,7 +286,7 @@ _REPOSITORY = """
     defaultBranchRef { name }
 """
 _PULL_REQUEST = """
-      id number title body state isDraft updatedAt totalCommentsCount
+      id number title body state isDraft updatedAt totalCommentsCount url
       autoMergeRequest { mergeMethod }
       author { __typename login }
       assignees(first: 20) { nodes { login } }

@@ -287,6 +287,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         stack_base=None if pull.stack is None else pull.stack.base_ref_name,
         auto_merge=pull.auto_merge_request is not None,
         node_id=pull.id,
+        url=pull.url,
         base_repository=found.name_with_owner,
         default_branch=found.default_branch_ref.name if found.default_branch_ref else "",
     )

@@ -22,6 +22,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "body": f"its description, without the text after `{CUT}` and before `{START}`",
     "body_text": "the same without its HTML comments",
     "number": "its number",
+    "url": "the address of its page on GitHub",
     "author": "the login of the person who opened it",
     "base": "the base branch",
     "head": "the branch it comes from",
@@ -72,6 +73,7 @@ def commit_message(
     one_line = {
         "title": _line(pull.title)[:_MOST_TITLE],
         "number": str(pull.number),
+        "url": _line(pull.url),
         "author": _line(pull.author),
         "base": _line(pull.base_branch),
         "head": _line(pull.head_branch),

@@ -108,6 +108,7 @@ class PullRequest:
     """States from webhooks of the last quarter of an hour, and when somebody queued it, in the order of arrival."""
     auto_merge: bool = False  # Whether GitHub merges it by itself as soon as its requirements are met.
     node_id: str = ""  # In GraphQL.
+    url: str = ""  # Its page on GitHub.
 
 
 @dataclass(frozen=True, slots=True)

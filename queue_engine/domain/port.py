@@ -87,7 +87,25 @@ class PendingMerge:
     """The commit that landed."""
 
 
-class Reads(Protocol):
+class Files(Protocol):
+    """Text files at a commit: GitHub's, or those of a clone."""
+
+    async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
+        """The text of each file in `.github/workflows` at a commit, by its path, in one query of GraphQL.
+
+        Empty where GitHub shows no complete text. Raises NotFound for a missing commit, Forbidden without GraphQL.
+        """
+        ...
+
+    async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
+        """The text of those of these files that a commit has, by their paths, in one query of GraphQL.
+
+        Empty where GitHub shows no complete text. Raises Forbidden without GraphQL.
+        """
+        ...
+
+
+class Reads(Files, Protocol):
     """What IMQ reads, and the caches of it."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
@@ -356,20 +374,6 @@ class Reads(Protocol):
 
     async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
         """Whether rules refuse IMQ's merge of a head without the base's tip; one request for each such ruleset."""
-        ...
-
-    async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
-        """The text of each file in `.github/workflows` at a commit, by its path, in one query of GraphQL.
-
-        Empty where GitHub shows no complete text. Raises NotFound for a missing commit, Forbidden without GraphQL.
-        """
-        ...
-
-    async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
-        """The text of those of these files that a commit has, by their paths, in one query of GraphQL.
-
-        Empty where GitHub shows no complete text. Raises Forbidden without GraphQL.
-        """
         ...
 
     async def pending_merge(self, repository: Repository, number: int, uuid: str) -> PendingMerge:

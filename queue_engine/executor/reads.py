@@ -8,7 +8,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import CheckState, CommitFacts, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.port import GitHub, MergeState, PendingMerge, SnapshotRequest
+from queue_engine.domain.port import Files, GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.domain.run import Run
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import LabelStates, effective_labels, wanted_labels
@@ -270,7 +270,7 @@ async def _with_labels(
     return replace(read, pull=pull)
 
 
-async def workflow_texts(github: GitHub, repository: Repository, commit: str) -> dict[str, str]:
+async def workflow_texts(github: Files, repository: Repository, commit: str) -> dict[str, str]:
     """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
     texts = dict(await github.workflow_files(repository, commit))
     asked: set[str] = set()

@@ -10,7 +10,7 @@ from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import BranchRules, RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Candidates
-from queue_engine.domain.port import GitHub
+from queue_engine.domain.port import Files
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run
 from queue_engine.executor.reads import workflow_texts
@@ -78,7 +78,7 @@ async def read_choice(state: TrainState, tip: str, default_branch: str = "") -> 
 
 
 async def choice_at(
-    github: GitHub,
+    github: Files,
     repository: Repository,
     commit: str,
     required: Iterable[RequiredCheck],
@@ -97,7 +97,7 @@ async def choice_at(
 
 
 async def _script_texts(
-    github: GitHub, repository: Repository, commit: str, texts: Mapping[str, str], paths: Collection[str]
+    github: Files, repository: Repository, commit: str, texts: Mapping[str, str], paths: Collection[str]
 ) -> dict[str, str]:
     """Read the scripts that these workflows name, also those that scripts name; what is beyond a bound is empty."""
     folders, scripts = folders_in(texts.values()), dict[str, str]()

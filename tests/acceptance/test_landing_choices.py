@@ -1,5 +1,6 @@
 """How a repository wants its pull requests to land: method and words, the branch afterwards, and who may."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -77,10 +78,9 @@ async def test_push_that_is_queued_again_is_refused_by_no_memory_of_methods(worl
 
 
 async def test_commit_is_written_in_the_repositorys_words_with_its_co_authors(world: World) -> None:
-    """Title, body to its cut mark, and everybody who wrote a commit but its author; the tree is the tested one."""
-    await configure(
-        world, 'merge:\n  method: squash\n  title: "{title} (#{number})"\n  body: "{body}\\n\\n{co_authors}"\n'
-    )
+    """Title, body to its cut mark, address, and everybody who wrote a commit but its author, on the tested tree."""
+    body = '"{body}\\n\\nPR-URL: {url}\\n\\n{co_authors}"'
+    await configure(world, f'merge:\n  method: squash\n  title: "{{title}} (#{{number}})"\n  body: {body}\n')
     pull = await green(world, "words")
     pull.push({"more.py": "more\n"}, by="hubot")
     pull.edit_body("Why.\n<!-- imq:cut -->\nNot for the log.\nSigned-off-by: rhea <rhea@example.org>", by="mona")
@@ -88,7 +88,9 @@ async def test_commit_is_written_in_the_repositorys_words_with_its_co_authors(wo
     landed = await lands(world, pull)
     assert landed.title == f"words (#{pull.number})"
     lines = landed.message.splitlines()[1:]
-    assert [line for line in lines if line and "Co-authored-by" not in line] == ["Why."]
+    why, address = (line for line in lines if line and "Co-authored-by" not in line)
+    assert why == "Why."
+    assert re.fullmatch(rf"PR-URL: http\S+/{world.repository.full_name}/pull/{pull.number}", address)
     assert [line.partition("<")[0] for line in lines if "Co-authored-by" in line] == ["Co-authored-by: hubot "]
     assert await world.paused() is None
 

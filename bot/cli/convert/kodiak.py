@@ -151,8 +151,6 @@ def _message(made: Conversion, whole: dict[str, Any]) -> None:
             made.same(here, "Without a template GitHub's own text counts.")
         elif name == "include_pr_number":
             made.same(here, "The title has it." if own_title else "It has no effect on GitHub's own title.")
-        elif name == "include_pull_request_url" and value and own_body:
-            made.missing(here, "The number in the title links to the pull request on GitHub.")
         elif name in ("strip_html_comments", "include_coauthors", "include_pull_request_url"):
             made.same(here, "The body has it." if own_body and value else "It has no effect here.")
         elif name in _CUTS and value and body == "pull_request_body":
@@ -175,4 +173,6 @@ def _body(message: dict[str, Any]) -> str:
     if message.get("body") == "empty":
         return ""
     text = "{body_text}" if message.get("strip_html_comments") is True else "{body}"
+    if message.get("include_pull_request_url") is True:
+        text += "\n\nPR-URL: {url}"
     return text + ("\n\n{co_authors}" if message.get("include_coauthors") is True else "")

@@ -88,6 +88,7 @@ class Objects:
             "totalCommentsCount": len(pull.comments) + len(pull.threads),
             "createdAt": timestamp(pull.created_at),
             "updatedAt": timestamp(pull.updated_at),
+            "url": f"{self._github.source.addresses.html_url}/{pull.repository.full_name}/pull/{pull.number}",
             **self._computed(pull),
             **self._lists(pull),
         }

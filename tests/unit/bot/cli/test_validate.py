@@ -133,3 +133,82 @@ def test_validate_against_without_settings_names_them(validate: Validate) -> Non
     result = validate("", "--against", "acme/rocket#3")
     assert result.exit_code == 2
     assert "IMQ_GITHUB_APP_ID is missing" in result.stderr
+
+
+WORKFLOW = """
+on:
+  pull_request:
+  push:
+    branches: [master]
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    steps: [{uses: actions/checkout@v4}, {run: ./ci/test.sh}]
+"""
+
+
+def clone(workflow: str, script: str = "make\n") -> Path:
+    """Make a clone of acme/rocket, whose default branch is master."""
+    files = {
+        ".git/config": '[remote "origin"]\n\turl = git@github.com:acme/rocket.git\n',
+        ".git/refs/remotes/origin/HEAD": "ref: refs/remotes/origin/master\n",
+        ".github/workflows/ci.yml": workflow,
+        "ci/test.sh": script,
+    }
+    for name, text in files.items():
+        path = Path("rocket", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Path("rocket")
+
+
+def test_validate_of_a_clones_workflows_says_what_starts_ci_and_what_to_add(validate: Validate) -> None:
+    """Without an App: a draft starts it now, and with the missing lines a push does, as far as scripts allow."""
+    folder = clone(WORKFLOW)
+    result = validate("checks: {required: [test]}", "--workflows", str(folder))
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "Trains on master, by these workflows: .github/workflows/ci.yml.\n"
+        "Required checks: `test`.\n\n"
+        "- CI of a train would start by a draft pull request, which costs notifications\n"
+        "- by push: no; `test`: `.github/workflows/ci.yml` does not run on `push` for the branch `imq/master/1`\n"
+        "- so that a push runs its checks, .github/workflows/ci.yml needs:\n"
+        "    on:\n      push:\n        branches: [master, 'imq/**']\n\n"
+        "A clone does not show the rules of GitHub: name the checks that they require by --required.\n"
+    )
+    clone(WORKFLOW.replace("[master]", "[master, 'imq/**']"))
+    report = json.loads(validate("", "--workflows", str(folder), "--required", "test", "--json").stdout)
+    assert (report["trigger"], report["proven"], report["add"]) == ("push", True, [])
+    # The script that the step names is read: one that reads the event proves nothing.
+    clone(WORKFLOW.replace("[master]", "[master, 'imq/**']"), "echo $GITHUB_BASE_REF\n")
+    report = json.loads(validate("", "--workflows", str(folder), "--required", "test", "--json").stdout)
+    assert report["trigger"] == "pull_request"
+
+
+def test_validate_of_workflows_finds_the_clones_own_file(validate: Validate) -> None:
+    """Its trigger counts: where that starts no required check, the exit code lets CI fail."""
+    folder = clone(WORKFLOW)
+    Path(folder, ".github/imq.yml").write_text("checks: {required: [test]}\ntrains: push\n")
+    runner = CliRunner()
+    result = runner.invoke(main.main, ["validate", "--workflows", str(folder)], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "- no trigger surely tests every required check" in result.stdout
+    Path(folder, ".github/imq.yml").write_text("trains: sometimes\n")
+    faulty = runner.invoke(main.main, ["validate", "--workflows", str(folder)], catch_exceptions=False)
+    assert (faulty.exit_code, faulty.stdout.splitlines()[0]) == (1, "rocket/.github/imq.yml has 1 problem:")
+    assert runner.invoke(main.main, ["validate"]).exit_code == 2
+
+
+def test_validate_of_workflows_follows_no_link_out_of_the_clone(validate: Validate) -> None:
+    """A workflow that is a link, and a script outside, are not read; one too long, or no text, counts as empty."""
+    folder = clone(WORKFLOW.replace("[master]", "['**']").replace("./ci/test.sh", "../secret.sh"))
+    Path("secret.sh").write_text("make\n")
+    for name in ("linked", "long", "binary"):
+        path = Path(folder, f".github/workflows/{name}.yml")
+        if name == "linked":
+            path.symlink_to(Path("imq.yml").resolve())
+        else:
+            path.write_bytes(b"\xff" if name == "binary" else b"#" * 600_000)
+    report = json.loads(validate("", "--workflows", str(folder), "--required", "test", "--json").stdout)
+    assert report["workflows"] == [f".github/workflows/{name}.yml" for name in ("binary", "ci", "long")]
+    assert report["proven"] is False
