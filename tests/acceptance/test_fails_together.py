@@ -31,6 +31,10 @@ async def left(world: World, pull: Any) -> str:
 
 async def test_author_reads_what_landed_between_a_green_head_and_the_red_merge(world: World, mona: Caller) -> None:
     """P6: comment, check run, API, command line and page name the green commit and what landed, for one request."""
+    [before] = await green(world, before="0")
+    before.label(LABEL, by="mona")
+    await world.until(lambda: before.merged)
+    await world.settle()
     five, none, six = await green(world, five="5", none="0", six="6")
     head = six.head_sha[:7]
     for each in (five, none):
