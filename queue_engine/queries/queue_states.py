@@ -129,7 +129,7 @@ WEEK = 7
 """How many days of landings the overview shows."""
 
 
-class Condition(StrEnum):
+class StateKind(StrEnum):
     """What a queue does at one instant, the first that holds."""
 
     PAUSED = "paused"
@@ -148,25 +148,25 @@ class Condition(StrEnum):
 
 
 _CONDITIONS = {
-    Reason.PAUSED_BY_HAND: Condition.PAUSED,
-    Reason.FROZEN: Condition.FROZEN,
-    Reason.BASE_RED: Condition.BASE_RED,
+    Reason.PAUSED_BY_HAND: StateKind.PAUSED,
+    Reason.FROZEN: StateKind.FROZEN,
+    Reason.BASE_RED: StateKind.BASE_RED,
 }
-DELIBERATE = frozenset({Condition.PAUSED, Condition.FROZEN})
+DELIBERATE = frozenset({StateKind.PAUSED, StateKind.FROZEN})
 """What people decided: no fault."""
 
 
 def condition_of(
     blockers: Sequence[BlockerState], failed: Sequence[FailingMembers], runs: Sequence[RunView], depth: int
-) -> Condition:
+) -> StateKind:
     """Return what a queue with these blockers, failed runs, active runs and entries does."""
     if blockers:
-        return _CONDITIONS.get(blockers[0].blocker.reason, Condition.BLOCKED)
+        return _CONDITIONS.get(blockers[0].blocker.reason, StateKind.BLOCKED)
     if failed:
-        return Condition.BISECTING
+        return StateKind.BISECTING
     if runs:
-        return Condition.TESTING
-    return Condition.WAITING if depth else Condition.IDLE
+        return StateKind.TESTING
+    return StateKind.WAITING if depth else StateKind.IDLE
 
 
 def next_landing(
@@ -207,7 +207,7 @@ class QueueState:
     next_landing: datetime | None
 
     @property
-    def condition(self) -> Condition:
+    def condition(self) -> StateKind:
         """What the queue does."""
         return condition_of(self.blockers, self.failed, self.runs, self.view.depth)
 
@@ -223,7 +223,7 @@ class QueueState:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class QueueStates:
     """Several queues at a glance, and their sums."""
 
     states: tuple[QueueState, ...]
@@ -250,7 +250,7 @@ class Overview:
         return min((each.next_landing for each in self.states if each.next_landing is not None), default=None)
 
 
-async def load_overview(tx: Transaction, views: Sequence[QueueView], now: datetime) -> Overview:
+async def load_overview(tx: Transaction, views: Sequence[QueueView], now: datetime) -> QueueStates:
     """Load these queues, in a few statements for all of them."""
     today = day_of(now)
     query = DepartureQuery(today - WEEK + 1, today, frozenset(view.queue.repository.id for view in views))
@@ -259,7 +259,7 @@ async def load_overview(tx: Transaction, views: Sequence[QueueView], now: dateti
     of_days = range(query.first_day, today + 1)
     weeks = [tuple(left.get((*key, day, EntryStatus.LANDED), 0) for day in of_days) for key in keys]
     landings = sum(map(sum, weeks))
-    return Overview(
+    return QueueStates(
         await _load_states(tx, views, weeks, now),
         sum(week[-1] for week in weeks),
         sum(left.get((*key, today, EntryStatus.FAILED), 0) for key in keys),
@@ -333,17 +333,17 @@ Left = tuple[Departure, TimelineEvent | None]
 
 
 @dataclass(frozen=True, slots=True)
-class RunNode:
+class RunPlace:
     """A failed run with the runs that look for its cause beneath, or an active run."""
 
     failed: FailingMembers | None = None
     run: RunView | None = None
-    children: tuple["RunNode", ...] = ()
+    children: tuple["RunPlace", ...] = ()
     rest: tuple[int, ...] = ()
     """Suspects of the failed run that no active run tests: the next runs do."""
 
 
-def run_tree(runs: Sequence[RunView], failed: Sequence[FailingMembers]) -> tuple[RunNode, ...]:
+def run_tree(runs: Sequence[RunView], failed: Sequence[FailingMembers]) -> tuple[RunPlace, ...]:
     """Order runs: each failed run with those that bisect it, each beneath the smallest that it is a part of."""
     groups = sorted(failed, key=lambda each: len(each.members))
     parents: dict[int, int] = {}
@@ -352,21 +352,21 @@ def run_tree(runs: Sequence[RunView], failed: Sequence[FailingMembers]) -> tuple
         if (parent := next(wider, None)) is not None:
             parents[place] = parent
     owners: dict[int, list[RunView]] = {}
-    others: list[RunNode] = []
+    others: list[RunPlace] = []
     for run in runs:
         owner = next((n for n, group in enumerate(groups) if group.suspects & run.tested), None)
         if owner is None:
-            others.append(RunNode(run=run))
+            others.append(RunPlace(run=run))
         else:
             owners.setdefault(owner, []).append(run)
 
-    def node(place: int) -> RunNode:
+    def node(place: int) -> RunPlace:
         group, its_runs = groups[place], owners.get(place, [])
         parts = [child for child, parent in parents.items() if parent == place]
         found = {number for run in its_runs for number in run.tested}
         found |= {number for part in parts for number in groups[part].members}
         rest = tuple(number for number in group.members if number in group.suspects - found)
-        return RunNode(group, None, (*map(node, parts), *(RunNode(run=run) for run in its_runs)), rest)
+        return RunPlace(group, None, (*map(node, parts), *(RunPlace(run=run) for run in its_runs)), rest)
 
     return (*(node(place) for place in range(len(groups)) if place not in parents), *others)
 
@@ -398,12 +398,12 @@ class QueueRuns:
         return () if self.status.trains is None else self.status.trains.failed
 
     @property
-    def condition(self) -> Condition:
+    def condition(self) -> StateKind:
         """What the queue does."""
         return condition_of(self.blockers, self.failed, self.runs, self.status.depth)
 
     @property
-    def tree(self) -> tuple[RunNode, ...]:
+    def tree(self) -> tuple[RunPlace, ...]:
         """Its runs, each failed one with those that look for its cause."""
         return run_tree(self.runs, self.failed)
 

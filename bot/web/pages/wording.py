@@ -130,8 +130,8 @@ def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[
     The reason itself is the page's headline, so the blocker or the wait that it names is not among them.
     """
     lines = [each for each in status_lines(found, Names.of(None, policy)) if each.heading not in _SHOWN_APART]
-    said = next((each for each in lines if each.heading in (BLOCKED, SET_ASIDE)), None)
-    return tuple((each.heading, _pieces(each.sentence)) for each in lines if each is not said)
+    shown = next((each for each in lines if each.heading in (BLOCKED, SET_ASIDE)), None)
+    return tuple((each.heading, _pieces(each.sentence)) for each in lines if each is not shown)
 
 
 def result_text(run: RunRecord) -> str:

@@ -14,8 +14,8 @@ from queue_engine.queries.queue_states import (
     FEWEST,
     WEEK,
     BlockerState,
-    Condition,
-    Overview,
+    StateKind,
+    QueueStates,
     QueueState,
     blocker_states,
     health_of_last,
@@ -76,7 +76,7 @@ async def test_overview_has_what_runs_and_what_landed_of_each_queue(t: Transacti
         for state in found.states
     }
     assert shown == {first.id: ([(1,)], 9, (1, 1)), second.id: ([], None, (0, 1))}
-    assert [each.condition for each in found.states] == [Condition.TESTING, Condition.IDLE]
+    assert [each.condition for each in found.states] == [StateKind.TESTING, StateKind.IDLE]
     assert (found.queued, found.landed_today, found.failed_today, found.median_wait) == (1, 2, 1, 10.0)
     assert found.needing == ()
     nothing = await load_overview(t, (), NOW)
@@ -92,13 +92,13 @@ def test_queue_that_a_person_paused_comes_after_those_with_a_fault() -> None:
         QueueState(QueueView(queue(id=number), 1, 0, ()), blockers, (), (), None, (0,) * WEEK, None)
         for number, blockers in enumerate((by_hand, red, frozen, ()))
     )
-    found = Overview(states, 0, 0, None)
+    found = QueueStates(states, 0, 0, None)
     assert [each.view.queue.id for each in found.needing] == [1, 0]
     assert [each.condition for each in states] == [
-        Condition.PAUSED,
-        Condition.BASE_RED,
-        Condition.FROZEN,
-        Condition.WAITING,
+        StateKind.PAUSED,
+        StateKind.BASE_RED,
+        StateKind.FROZEN,
+        StateKind.WAITING,
     ]
 
 
