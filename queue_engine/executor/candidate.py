@@ -98,7 +98,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         state=RunState.BUILDING,
         started_at=state.now,
     )
-    async with state.engine.change() as change:
+    async with state.change() as change:
         limits = await measured_limits(change.tx, state.queue.repository.id, run.base_branch)
         stored = await change.tx.runs.add(replace(run, check_limits=limits))
         assert stored.id is not None
@@ -106,7 +106,6 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}
         await change.record("run_started", state.queue, data=data)
     _log.info("run_started", repository=state.queue.repository.full_name, **data)
-    state.runs = (*state.runs, stored)
     state.begun.add(stored.id)
     return True
 
@@ -270,8 +269,9 @@ async def _leave_out(state: TrainState, run: Run, member: RunMember) -> None:
         # Nothing is left that the run was to test.
         await state.end(run, _cancelled(state, run, memory), why="conflict")
         return
-    async with state.engine.change() as change:
-        await state.save_run_within(change, replace(run, members=members, tested=run.tested - {member.number}), memory)
+    async with state.change() as change:
+        await change.tx.runs.save(replace(run, members=members, tested=run.tested - {member.number}))
+        await state.keep(change, memory)
         if (entry := state.entry_of(member)) is not None:
             await change.record("held_back", entry, data={"conflicts": list(others)})
     names = ", ".join(f"#{each}" for each in others)

@@ -115,11 +115,11 @@ async def land(
     mismatch = _mismatch_of(entry, landed, untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
+        if entry.run.has_branch and entry.run.id is not None:
+            await tx.runs.note_landed(entry.run.id, entry.number, landed.sha)
         await tx.entries.remove(entry)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
-        if entry.run.candidate_run is not None:
-            await tx.runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(

@@ -85,7 +85,7 @@ def _followed(entry: Entry, uuid: str | None) -> Entry:
 def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the one next action for the front entry, or for a member whose train lands by merges."""
     facts = _of_head(entry, facts)
-    if entry.run.candidate_run is not None:
+    if entry.run.has_branch:
         return _member(entry, facts, policy, now)
     if (first := _before_status(entry, facts, policy, now, entry)) is not None:
         return first

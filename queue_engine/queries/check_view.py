@@ -102,16 +102,13 @@ def group_runs(
     entries: Sequence[EntryView], usual: Mapping[str, float], now: datetime
 ) -> tuple[tuple[RunView, ...], tuple[EntryView, ...]]:
     """Group the members of active runs, in order; returns the runs, and the entries that wait."""
-    members: dict[tuple[str, int], list[EntryView]] = {}
+    members: dict[int, list[EntryView]] = {}
     waiting = []
     for view in entries:
-        run = view.entry.run
-        if run.candidate_run is not None:
-            members.setdefault(("train", run.candidate_run), []).append(view)
-        elif run.id is None:
+        if view.entry.run.id is None:
             waiting.append(view)
         else:
-            members.setdefault(("entry", run.id), []).append(view)
+            members.setdefault(view.entry.run.id, []).append(view)
     runs = tuple(RunView(tuple(each), check_views(each[0].entry, usual, now)) for each in members.values())
     return runs, tuple(waiting)
 
