@@ -174,10 +174,11 @@ async def await_workflows_permission(state: TrainState, run: Run, member: RunMem
 
     The others of its run are tested without it (P5).
     """
-    entry = state.entry_of(member)
-    if named(message) is not Reason.WORKFLOWS_PERMISSION or entry is None:
+    if named(message) is not Reason.WORKFLOWS_PERMISSION or state.entry_of(member) is None:
         return False
     await state.cancel(run, why="permission_missing")
+    if (entry := state.entry_of(member)) is None:
+        return True
     match await_permission(entry, message, state.policy, state.now):
         case Block(changed, reason, detail):
             await state.updates.block(entry, changed, reason, detail)

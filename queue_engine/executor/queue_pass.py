@@ -251,7 +251,10 @@ class QueuePass:
             return await self._follow(found.until, RunState.TESTING)
         if not self._knows_base():
             return await self._read_base(found.until)
-        if await state.follow() or await self._begins_anew():
+        alone = [each for each in state.entries if each.status in PROCESSING and not each.run.has_branch]
+        for entry in alone:  # Runs with a branch test it from now on.
+            await state.updates.save(entry, preempted(entry, state.now), depth=state.depth)
+        if alone or await state.follow():
             await state.remember(state.memory)
             return None
         due = first((found.until, found.hold_ends))
@@ -275,14 +278,6 @@ class QueuePass:
             for entry in entries:
                 await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
         return True
-
-    async def _begins_anew(self) -> bool:
-        """Have entries wait that were tested by their own heads, now that runs with a branch test them; whether any."""
-        state = self._state
-        alone = [each for each in state.entries if each.status in PROCESSING and not each.run.has_branch]
-        for entry in alone:
-            await state.updates.save(entry, preempted(entry, state.now), depth=state.depth)
-        return bool(alone)
 
     async def _follow(self, due: datetime | None, *states: RunState) -> QueueWait | None:
         """Build and test the runs in these states; None once something changed, else the wait, `due` at the latest."""

@@ -123,7 +123,7 @@ async def _may_move(state: TrainState, run: Run) -> bool:
     The first request follows the verification of the members within one pass. After a kill or an error of GitHub, an
     author may have withdrawn a member meanwhile. Raises GitHubError.
     """
-    left = len(waiting(run, state.entries)) < sum(each.landed_sha is None for each in run.members)
+    left = any(state.entry_of(each) is None for each in run.members if each.landed_sha is None)
     outdated = any(each.needs_refetch for each in state.entries if each.number in run.numbers)
     if run.id in state.landing and not left and not outdated:
         return True
@@ -148,12 +148,6 @@ async def _has_landed(state: TrainState, run: Run, tip: Branch | None) -> bool:
         return True
     queue = state.queue
     return (await state.engine.github.comparison(queue.repository, queue.base_branch, run.candidate)).head_landed
-
-
-def waiting(run: Run, entries: Sequence[Entry]) -> list[RunMember]:
-    """Return the members that have not landed."""
-    queued = {(each.id, each.head) for each in entries}
-    return [each for each in run.members if each.landed_sha is None and (each.entry_id, each.head) in queued]
 
 
 async def _move_base(state: TrainState, run: Run) -> bool | None:
@@ -226,8 +220,8 @@ async def _refused(state: TrainState, run: Run, refusal: str) -> None:
 
 async def _land_members(state: TrainState, run: Run, *, cleaned: bool) -> None:
     """Take the members out of the queue, one transaction each, then end the run."""
-    landing, reported = waiting(run, state.entries), False
-    for member in landing:
+    reported = False
+    for member in [each for each in run.members if each.landed_sha is None and state.entry_of(each) is not None]:
         async with state.engine.store.reading() as tx:
             entry = await tx.entries.get(member.entry_id)
         if entry is None:

@@ -62,19 +62,9 @@ class RunView:
     checks: tuple[CheckView, ...]
 
     @property
-    def status(self) -> EntryStatus:
-        """What the run does now."""
-        return self.members[0].entry.status
-
-    @property
-    def started_at(self) -> datetime | None:
-        """When the run was chosen to be tested."""
-        return self.members[0].entry.run.started_at
-
-    @property
-    def candidate(self) -> str | None:
-        """The commit under test."""
-        return self.members[0].entry.run.candidate
+    def front(self) -> Entry:
+        """The first member: all have the same run."""
+        return self.members[0].entry
 
 
 def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tuple[CheckView, ...]:

@@ -60,7 +60,6 @@ _OF_COMMIT = _IN_REPOSITORY.where(runs.c.candidate == bindparam("its_commit"), _
 _ADD = insert(runs).returning(runs.c.id)
 _SAVE = update(runs).where(and_(_ID, runs.c.version == bindparam("its_version", type_=Integer)))
 _REMOVE = delete(runs).where(_ID)
-_END = _REMOVE.where(runs.c.trigger.is_(None))
 
 
 class Runs:
@@ -94,11 +93,11 @@ class Runs:
 
     async def end(self, run: Run) -> None:
         """Delete a run without a branch, which its entry has left; nothing for a run that was never stored."""
-        if run.id is not None:
-            await self._connection.execute(_END, {"its_id": run.id})
+        if run.id is not None and not run.has_branch:
+            await self.remove(run)
 
     async def remove(self, run: Run) -> None:
-        """Delete a run of several members; nothing if it is gone."""
+        """Delete a run; nothing if it is gone."""
         await self._connection.execute(_REMOVE, {"its_id": run.id})
 
     async def get(self, run_id: int) -> Run | None:

@@ -89,8 +89,8 @@ async def test_members_name_their_run_and_each_has_what_was_asked_for_it_alone(t
         RunMember(1, first.id, first.head, commit="c1", tree="t1"),
         RunMember(2, second.id, second.head, commit="c2", tree="t2"),
     )
-    testing = {"queue_id": main.id, "state": RunState.TESTING, "trigger": CandidateTrigger.PUSH, "members": members}
-    run = await t.runs.add(Run(started_at=NOW, base_tip="base", candidate="c2", polls=3, **testing))
+    testing = Run(queue_id=main.id, state=RunState.TESTING, trigger=CandidateTrigger.PUSH, members=members)
+    run = await t.runs.add(replace(testing, started_at=NOW, base_tip="base", candidate="c2", polls=3))
     first = await t.entries.save(replace(first, status=CHECKING, run=run.of_member(first.id, first.head)))
     second = await t.entries.save(replace(second, status=CHECKING, run=run.of_member(second.id, second.head)))
     first = await t.entries.save(changed(first, merge_requested_at=NOW, candidate="not-stored"))

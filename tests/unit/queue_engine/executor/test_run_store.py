@@ -7,7 +7,6 @@ import pytest
 
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
-from queue_engine.executor.run_landing import waiting
 from queue_engine.executor.run_store import member_of
 from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, READY, entry
 
@@ -74,11 +73,3 @@ def test_run_with_another_head_or_another_entry_says_nothing_about_a_member(chan
     assert followed(OWN, passed) == OWN
     left = followed(followed(OWN, run(MINE)), passed)
     assert (left.status, left.run.tested_tree, left.run.id) == (PENDING, None, None)
-
-
-def test_members_that_wait_for_the_landing_are_queued_with_the_tested_head() -> None:
-    """P4: a member that left, has another head, or has landed is none of them."""
-    landing = run(FIRST, MINE, state=RunState.LANDING)
-    assert waiting(landing, [OWN]) == [MINE]
-    assert waiting(landing, [replace(OWN, head="head-2")]) == []
-    assert waiting(run(replace(MINE, landed_sha="landed")), [OWN]) == []

@@ -82,7 +82,7 @@ def test_members_of_a_run_are_one_group() -> None:
     views = [viewed(number, of=[first, second, third]) for number in (1, 2, 3)]
     (run,), waiting = group_runs(views, {}, NOW)
     assert [view.entry.number for view in run.members] == [1, 2]
-    assert (run.status, run.started_at, run.candidate) == (CHECKING, NOW, "head-1")
+    assert (run.front.status, run.front.run.started_at, run.front.run.candidate) == (CHECKING, NOW, "head-1")
     assert [view.entry.number for view in waiting] == [3]
 
 
