@@ -32,6 +32,9 @@ COMMANDS = {
         "export": ("bot.cli.queue_files:export_queues", "Write the queues in flight as JSON."),
         "import": ("bot.cli.queue_files:import_queues", "Store exported queues in this database."),
     },
+    "On any clone": {
+        "audit": ("bot.cli.clone.audit:audit", "Check each landing of a clone by git alone."),
+    },
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
         "land": ("bot.cli.author.land:land", "Queue a pull request, and wait for its outcome if you like."),

@@ -138,6 +138,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "land",
         "status",
         "why",
+        "audit",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 
@@ -182,13 +183,17 @@ def test_help_of_every_command_is_short_sentences_in_plain_words() -> None:
 def test_help_lists_every_command_in_its_group() -> None:
     """A newcomer finds where to begin, and an author finds what works in any clone."""
     shown = CliRunner().invoke(main.main, ["--help"]).output
-    groups = [shown.index(title) for title in ("Start here:", "Operate:", "For authors, in any clone:")]
+    groups = [
+        shown.index(title) for title in ("Start here:", "Operate:", "On any clone:", "For authors, in any clone:")
+    ]
     assert groups == sorted(groups)
     assert [name for name in main.main.commands if f"\n  {name} " not in shown] == []
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("arguments", [["--help"], ["status", "--help"], ["why", "--help"], ["land", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["audit", "--help"], ["status", "--help"], ["why", "--help"], ["land", "--help"]]
+)
 def test_help_and_commands_of_authors_start_without_the_server(arguments: list[str]) -> None:
     """They answer at once: what they import is a small part of the program."""
     code = (
