@@ -46,10 +46,10 @@ def code(text: str) -> list[str]:
     return [*re.findall(r"`([^`\n]+)`", text), *(line for block in blocks for line in block.splitlines())]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_generated_parts_of_a_document_are_what_the_code_says(name: str) -> None:
+def test_generated_parts_of_a_document_are_what_the_code_says() -> None:
     """Comments, reasons and permissions in a document are never out of date; `make docs` renews them."""
-    assert refreshed(read(name)) == read(name)
+    for name in DOCUMENTS:
+        assert refreshed(read(name)) == read(name), name
 
 
 def test_generated_parts_are_all_used() -> None:
@@ -59,16 +59,16 @@ def test_generated_parts_are_all_used() -> None:
     assert {name for name, parts in asked.items() if parts} == set(DOCUMENTS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=PAGE_NAMES)
-def test_relative_links_of_a_document_lead_somewhere(page: Path) -> None:
+def test_relative_links_of_a_document_lead_somewhere() -> None:
     """Every link to a file finds it, and every link to a heading as well."""
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
-        if target.startswith(("https://", "http://")):
-            continue
-        path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists(), target
-        assert not anchor or anchor in anchors(found.read_text(encoding="utf-8")), target
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if target.startswith(("https://", "http://")):
+                continue
+            path, _, anchor = target.partition("#")
+            found = (page.parent / path).resolve() if path else page
+            assert found.exists(), target
+            assert not anchor or anchor in anchors(found.read_text(encoding="utf-8")), target
 
 
 def test_docstrings_of_modules_begin_with_a_verb_or_a_noun_of_the_field() -> None:
@@ -90,13 +90,13 @@ def test_architecture_takes_ten_minutes() -> None:
     assert len(read("ARCHITECTURE.md").replace("|", " ").split()) <= ARCHITECTURE_WORDS
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_setting_stands_in_the_table_and_the_list_with_its_default(name: str) -> None:
+def test_setting_stands_in_the_table_and_the_list_with_its_default() -> None:
     """An operator finds every setting, and the default that the code has."""
-    row = next(cells for cells in rows(read("docs/operating.md")) if cells[0] == f"`{name}`")
-    if name not in ("IMQ_LOG_FORMAT", "IMQ_BIND"):  # decided at run time: by the terminal, and by the platform
-        assert row[1] == _default(SETTINGS[name])
-    assert f"\n- `{name}`: " in read("docs/operating.md")
+    for name in SETTINGS:
+        row = next(cells for cells in rows(read("docs/operating.md")) if cells[0] == f"`{name}`")
+        if name not in ("IMQ_LOG_FORMAT", "IMQ_BIND"):  # decided at run time: by the terminal, and by the platform
+            assert row[1] == _default(SETTINGS[name]), name
+        assert f"\n- `{name}`: " in read("docs/operating.md"), name
 
 
 def test_settings_in_the_documents_are_all_in_the_code() -> None:
@@ -119,11 +119,11 @@ def _default(value: Any) -> str:
     return f"`{int(value) if isinstance(value, bool | float) else value}`"
 
 
-@pytest.mark.parametrize("command", main.commands)
-def test_command_is_documented(command: str) -> None:
+def test_command_is_documented() -> None:
     """The table of the operator's page has every command of `imq --help`."""
-    page = read("docs/operating.md").partition("\n## Commands\n")[2].partition("\n## ")[0]
-    assert [cells for cells in rows(page) if re.match(rf"`imq {command}\b", cells[0])]
+    for command in main.commands:
+        page = read("docs/operating.md").partition("\n## Commands\n")[2].partition("\n## ")[0]
+        assert [cells for cells in rows(page) if re.match(rf"`imq {command}\b", cells[0])], command
 
 
 def test_readme_takes_two_minutes_and_links_every_document() -> None:
@@ -136,16 +136,16 @@ def test_readme_takes_two_minutes_and_links_every_document() -> None:
     assert {name for name in PAGE_NAMES if HOSTING in name} == platforms
 
 
-@pytest.mark.parametrize("name", PAGE_NAMES)
-def test_commands_and_targets_named_in_a_document_exist(name: str) -> None:
+def test_commands_and_targets_named_in_a_document_exist() -> None:
     """A reader who types what is written there gets no "unknown command" and no "no rule to make target"."""
-    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
-    for span in code(read(name)):
-        for target in re.findall(r"^make ([a-z-]+)", span):
-            assert target in targets, span
-        # What is not built yet is named as such, in one place.
-        for command in re.findall(r"^(?:\.venv/bin/)?imq ([a-z]+)", span):
-            assert command in main.commands or span in _not_built(), span
+    for name in PAGE_NAMES:
+        targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
+        for span in code(read(name)):
+            for target in re.findall(r"^make ([a-z-]+)", span):
+                assert target in targets, span
+            # What is not built yet is named as such, in one place.
+            for command in re.findall(r"^(?:\.venv/bin/)?imq ([a-z]+)", span):
+                assert command in main.commands or span in _not_built(), span
 
 
 def _not_built() -> set[str]:

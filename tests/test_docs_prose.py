@@ -59,16 +59,16 @@ def faults(found: Iterator[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_prose_of_a_document_uses_the_words_of_the_field_in_short_sentences(name: str) -> None:
+def test_prose_of_a_document_uses_the_words_of_the_field_in_short_sentences() -> None:
     """A reader meets no metaphor and no private word, and no sentence that has to be read twice."""
-    assert faults(prose(read(name))) == []
+    for name in PAGES:
+        assert faults(prose(read(name))) == [], name
 
 
-@pytest.mark.parametrize("name", COMMENTED)
-def test_comments_of_a_file_use_the_words_of_the_field_in_short_sentences(name: str) -> None:
+def test_comments_of_a_file_use_the_words_of_the_field_in_short_sentences() -> None:
     """An operator who opens the manifest or the alert rules reads the language of the documents."""
-    assert faults(sentences(list(comments(read(name))))) == []
+    for name in COMMENTED:
+        assert faults(sentences(list(comments(read(name))))) == [], name
 
 
 def test_alerts_use_the_words_of_the_field_in_short_sentences() -> None:

@@ -27,9 +27,9 @@ def test_release_that_is_whole_has_no_fault() -> None:
     assert faults(WHOLE, today=TODAY) == faults(WHOLE, today=TODAY, tag="v1.1.0") == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "tag", "words"),
-    [
+def test_release_with_a_fault_is_named_with_what_to_do() -> None:
+    """Each fault stops the release with a sentence."""
+    cases: list[tuple[dict[str, Any], str | None, str]] = [
         ({"version": "1.1"}, None, "1.1 is no version"),
         (
             {"version": "1.2.0", "databases": {"1.0.0": "0029", "1.2.0": "0031"}, "demo": ("1.2.0",)},
@@ -46,12 +46,10 @@ def test_release_that_is_whole_has_no_fault() -> None:
         ({"tags": ("v0.9.0",)}, None, "no section for the tag v0.9.0"),
         ({}, "1.1.0", "tag it v1.1.0"),
         ({}, "v1.0.0", "tag it v1.1.0"),
-    ],
-)
-def test_release_with_a_fault_is_named_with_what_to_do(changes: dict[str, Any], tag: str | None, words: str) -> None:
-    """Each fault stops the release with a sentence."""
-    (fault,) = faults(replace(WHOLE, **changes), today=TODAY, tag=tag)
-    assert words in fault
+    ]
+    for changes, tag, words in cases:
+        (fault,) = faults(replace(WHOLE, **changes), today=TODAY, tag=tag)
+        assert words in fault, (changes, tag, words)
 
 
 @pytest.mark.parametrize("heading", ["## 1.0.0", "## 1.0.0 (soon)", "## 1.0.0 (2026-13-01)", "## News"])

@@ -17,6 +17,7 @@ COMMANDS = {
         "setup": ("bot.cli.setup:setup", "Register the GitHub App and keep its credentials."),
         "doctor": ("bot.cli.doctor:doctor", "Find faults of the set-up, with what to do."),
         "validate": ("bot.cli.validate:validate", "Check a repository's configuration file."),
+        "convert": ("bot.cli.convert.command:convert", "Convert the configuration of another queue."),
     },
     "Operate": {
         "run": ("bot.cli.processes:run", "Run everything in one process."),
@@ -27,6 +28,7 @@ COMMANDS = {
         "jobs": ("bot.cli.jobs:jobs", "Show, retry or discard dead letters: jobs that failed for good."),
         "token": ("bot.cli.token_commands:token", "Manage tokens of the HTTP API."),
         "sinks": ("bot.cli.sinks:sinks", "Show and test where messages go besides GitHub."),
+        "landings": ("bot.cli.landings:landings", "Export what landed, with its proof; replace the signing key."),
         "shadow": ("bot.cli.shadow:shadow", "Report on repositories in shadow mode."),
         "backup": ("bot.cli.queue_files:backup", "Copy SQLite's database while IMQ runs."),
         "export": ("bot.cli.queue_files:export_queues", "Write the queues in flight as JSON."),

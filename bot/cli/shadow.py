@@ -42,7 +42,7 @@ _BASES = {
 }
 
 
-class _Since(click.ParamType[datetime]):
+class StartTime(click.ParamType[datetime]):
     """How long ago (`7d`), or an instant with its offset from UTC, or a date in UTC."""
 
     name = "since"
@@ -69,7 +69,7 @@ def shadow() -> None:
 
 @shadow.command()
 @click.option("--repository", type=RepositoryName(), help="Only this repository.")
-@click.option("--since", type=_Since(), default="30d", show_default=True, help="How long ago, or a date.")
+@click.option("--since", type=StartTime(), default="30d", show_default=True, help="How long ago, or a date.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def report(repository: str | None, since: datetime, as_json: bool) -> None:
     """Show what IMQ would have done, beside what people did.

@@ -399,12 +399,10 @@ class Policies:
     async def _generations(self, repository: Repository) -> tuple[int, int]:
         """Return the generations of the repository and of the shared one, which any process may have increased."""
         async with self._store.reading() as tx:
-            shared = await tx.queues.repository(repository.owner, SHARED)
-            own = await tx.queues.generation(repository.id)
-            generation = await tx.queues.generation(shared.id) if shared else 0
-        if shared:
-            self._forget_outdated_rules(shared.id, generation)
-        return own, generation
+            own, shared_id, shared = await tx.queues.settings(repository, SHARED)
+        if shared_id is not None:
+            self._forget_outdated_rules(shared_id, shared)
+        return own, shared
 
     def _forget_outdated_rules(self, repository_id: int, generation: int) -> None:
         """Drop the branch rules as well if the generation has increased.

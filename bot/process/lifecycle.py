@@ -294,13 +294,14 @@ async def _run_loop(
     *,
     database_is_back: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first."""
+    """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first.
+
+    After work it asks when more is due, which locks nothing: most of the time none is, and a claim would be in vain.
+    """
     failures, faults, found = 0, set[OutageKind](), False
     while not ending.is_set():
         try:
-            if await work():
-                found = True
-                continue
+            worked = await work()
             due = await next_due()
         except Exception as error:
             # The database may be down for a while; the loop must survive that.
@@ -310,6 +311,9 @@ async def _run_loop(
             if _should_log(failures):
                 _log.exception("loop_failed", loop=name, attempt=failures)
             await _wait_for(ending, _POLL)
+            continue
+        found = found or worked
+        if worked and due is not None and due <= clock.now():
             continue
         if failures:
             _log.info("loop_recovered", loop=name, after=failures, **({"fault": max(faults)} if faults else {}))

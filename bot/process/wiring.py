@@ -29,6 +29,7 @@ from bot.gateway.policy_cache import Policies
 from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
 from bot.metrics.gauges import ProcessReporter, RequestCounts
+from bot.passport.keys import KEYS_PATH, PassportKeys, PublishedKeys
 from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
 from bot.registration.step_pages import InstalledPage
@@ -95,6 +96,7 @@ class Bot:
         self._store = Store(self.database, meter=self.metrics, follow_up=self._sinks.jobs.of_dead_letter)
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         alone = role == "run" and self.database.dialect == "sqlite"
+        self.passport_keys = PassportKeys(settings.github_private_key, settings.secret_key, settings.former_secret_key)
         self.gateway = self._gateway(None if alone else SharedPace(self._store, owner))
         compared = GitHubReads(self.gateway, self._store, clock, meter=self.metrics)
         self._github = TokenPermissions(compared, self._store, clock)
@@ -103,7 +105,8 @@ class Bot:
         self.waits = ChangeWaits(self.engine)
         self.bus.subscribe(self.waits.on_event)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
-        self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=settings.timeline_kept)
+        kept = (settings.timeline_kept, settings.landings_kept)
+        self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=kept[0], landings_kept=kept[1])
         self.missed = MissedDeliveries(self.inbox.receive, self.sweeper.request_deliveries, self.engine.wakeup)
         self.worker = self._worker()
         self.scheduler = Scheduler(self.engine, concurrency=settings.concurrency)
@@ -138,6 +141,7 @@ class Bot:
         async with self.engine.change() as change:
             # A web process may start before the worker, and its writes would hide the gap.
             await refetch_after_pause(change)
+            await self.passport_keys.ensure(change.tx, change.now)
             if worker:
                 if self.database.dialect == "sqlite":
                     await change.tx.queues.release_all()
@@ -169,6 +173,7 @@ class Bot:
         app.router.add_get("/metrics", guarded if self.settings.metrics_need_token else self.reporter.handle)
         status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
+        app.router.add_get(KEYS_PATH, PublishedKeys(self._store).handle)
         app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)
         add_site(app, self.settings, self.engine, access, streams, session=self._session, github=self.gateway.app)
         return app
@@ -261,6 +266,7 @@ class Bot:
             owner=owner,
             publish=self.bus.publish,
             jobs_of=self._sinks.jobs.of_event,
+            sign=self.passport_keys.sign,
             progress=progress,
             lease=self.settings.lease,
             meter=self.metrics,

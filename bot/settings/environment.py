@@ -166,6 +166,7 @@ ADVICE: Mapping[str, str] = {
     "IMQ_LEASE_SECONDS": "give a number of seconds above 0",
     "IMQ_MAX_QUEUE_DEPTH": "give a whole number, 0 for no limit",
     "IMQ_TIMELINE_DAYS": "give a whole number of days, 0 to keep the timeline for good",
+    "IMQ_LANDINGS_DAYS": "give a whole number of days, 0 to keep the records of landings for good",
     "IMQ_TRIGGER_LABEL": "give a label's name of at most 50 characters",
     "IMQ_ORGANIZATION_CONFIG": "give off, tighten or trust",
     "IMQ_SINKS": "give a list of sinks as YAML, or the path of its file (docs/notifications.md)",
@@ -276,6 +277,8 @@ class HostSettings(QueueSettings, PageSettings):
     """How long a process that died can keep work from the others."""
     timeline_days: Annotated[int, AfterValidator(enough_days)] = Field(365, validation_alias="IMQ_TIMELINE_DAYS", ge=0)
     """The age at which an event of the timeline is deleted; 0 keeps the timeline for good."""
+    landings_days: Annotated[int, AfterValidator(enough_days)] = Field(730, validation_alias="IMQ_LANDINGS_DAYS", ge=0)
+    """The age at which the record of a landing is deleted; 0 keeps all for good."""
     sinks: Sinks = Field((), validation_alias="IMQ_SINKS")
     metrics: Annotated[Literal["open", "token"] | None, BeforeValidator(_lower)] = Field(
         None, validation_alias="IMQ_METRICS"
@@ -301,6 +304,11 @@ class HostSettings(QueueSettings, PageSettings):
     def timeline_kept(self) -> timedelta | None:
         """Return the age at which an event of the timeline is deleted; None keeps the timeline for good."""
         return timedelta(days=self.timeline_days) if self.timeline_days else None
+
+    @property
+    def landings_kept(self) -> timedelta | None:
+        """Return the age at which the record of a landing is deleted; None keeps all for good."""
+        return timedelta(days=self.landings_days) if self.landings_days else None
 
     def missing_for_login(self) -> list[str]:
         """Return the names of the settings that a login at the pages needs and that are missing."""

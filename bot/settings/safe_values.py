@@ -119,12 +119,12 @@ def bind_address(value: str) -> str:
 
 
 def enough_days(value: int) -> int:
-    """Return for how many days the timeline is kept; 0 is for good. Raises ValueError for less than a month.
+    """Return for how many days rows are kept; 0 is for good. Raises ValueError for less than a month.
 
-    Expected times, statistics and histories are made of the timeline.
+    Expected times, statistics and histories are made of the timeline, and proofs of the records of landings.
     """
     if not (value == 0 or _MIN_DAYS <= value <= _MAX_DAYS):
-        raise ValueError(f"is out of range: give {_MIN_DAYS} to {_MAX_DAYS} days, 0 to keep the timeline for good")
+        raise ValueError(f"is out of range: give {_MIN_DAYS} to {_MAX_DAYS} days, 0 to keep all for good")
     return value
 
 

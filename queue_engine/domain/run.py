@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.landing_record import LandingProof
 
 RUN_STARTED = "run_started"
 """The timeline's event of each run that a train starts, with its `tested` members."""
@@ -117,6 +118,8 @@ class Run:
     pull_request: int | None = None
     """The draft pull request of `CandidateTrigger.PULL_REQUEST`."""
     tested_tree: str | None = None
+    proof: LandingProof | None = None
+    """What lets the candidate land, once its checks have passed."""
     new_head: str | None = None
     """A head that appeared during an update, and that IMQ has not judged yet."""
     new_head_is_ours: bool = False

@@ -1,7 +1,7 @@
 """The context that all parts of the engine share, which the wiring creates once; and the spans of entries that left."""
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -97,6 +97,10 @@ EventJobs = Callable[[TimelineEvent, Entry | Queue], Iterable[JobRequest]]
 """Names the jobs that an event of an entry or queue causes, such as messages to sinks. Pure; must not raise."""
 
 
+SignLanding = Callable[[Transaction, Mapping[str, Any], datetime], Awaitable[tuple[str, tuple[str, ...]]]]
+"""Signs the record of a landing; returns the key's id and the signatures of its passport."""
+
+
 def no_jobs(event: TimelineEvent, subject: Entry | Queue) -> Iterable[JobRequest]:
     """Name no job."""
     return ()
@@ -115,6 +119,7 @@ class Change:
     jobs_of: EventJobs = no_jobs
     events: list[TimelineEvent] = field(default_factory=list)
     progress: list[ProgressEvent] = field(default_factory=list)
+    sign: SignLanding | None = None
     ended: list[Entry] = field(default_factory=list)
 
     async def record(
@@ -177,6 +182,8 @@ class Engine:
     """Receives the progress of entries' checks; must not raise."""
     jobs_of: EventJobs = no_jobs
     """Names the jobs that an event causes; IMQ stores them with the event."""
+    sign: SignLanding | None = None
+    """Signs landings; None: they are recorded without a passport."""
     lease: timedelta = timedelta(seconds=30)
     """How long a dead process can keep a queue or a job; a live process renews its lease each third of this time."""
     wakeup: Wakeup = field(default_factory=Wakeup)
@@ -189,7 +196,7 @@ class Engine:
     async def change(self) -> AsyncIterator[Change]:
         """Open a transaction; after its commit, publish its events and wake the loops that have work."""
         async with self.store.transaction() as tx:
-            change = Change(tx, self.clock.now(), self.jobs_of)
+            change = Change(tx, self.clock.now(), self.jobs_of, sign=self.sign)
             yield change
             spans = await change.spans()
         trace.record(spans)

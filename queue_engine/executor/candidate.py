@@ -13,6 +13,7 @@ import structlog
 
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
 from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.landing_record import LandingProof, ProofKind
 from queue_engine.domain.model import Entry
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
@@ -308,10 +309,19 @@ async def _tested_before(state: TrainState, run: Run) -> bool:
         return False
     if known:
         memory = passed(state.memory, planned, key, state.seconds)
-        await state.save_run(replace(run, state=RunState.PASSED), memory)
+        await state.save_run(
+            replace(run, state=RunState.PASSED, proof=_taken_over(state.memory.proofs.get(key))), memory
+        )
     else:
         await state.end(run, failed_before(state.memory, planned, key), why="failed_before")
     return True
+
+
+def _taken_over(proof: LandingProof | None) -> LandingProof | None:
+    """Return what another candidate with the same tree was tested by."""
+    if proof is None:
+        return None
+    return replace(proof, checks=tuple(replace(each, kind=each.kind or ProofKind.SAME_TREE) for each in proof.checks))
 
 
 async def learn_of_workflows(state: TrainState, run: Run) -> Run | None:

@@ -22,6 +22,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
+from queue_engine.effects.landings import record_landing
 from queue_engine.effects.notices import announce_landed
 from queue_engine.executor.cleanup import schedule_branch_deletion
 from queue_engine.known.pulls import pushes
@@ -115,11 +116,13 @@ async def land(
     mismatch = _mismatch_of(entry, landed, untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
+        run = None
         if entry.run.has_branch and entry.run.id is not None:
-            await tx.runs.note_landed(entry.run.id, entry.number, landed.sha)
+            run = await tx.runs.note_landed(entry.run.id, entry.number, landed.sha)
         await tx.entries.remove(entry)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
+        await record_landing(change, entry, landed, run, untested=untested)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(
@@ -269,6 +272,7 @@ async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommi
         tx, now = change.tx, change.now
         if not await tx.pending_merges.remove(entry.repository.id, entry.number):
             return
+        await record_landing(change, entry, landed, untested=found.untested)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=found.untested)
         data = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}

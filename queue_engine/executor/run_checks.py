@@ -17,7 +17,8 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import BranchRules, CheckReport, CheckState
+from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
@@ -26,7 +27,7 @@ from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.members import leaves_for_absent
 from queue_engine.executor.reads import judged, read_run_fact
 from queue_engine.executor.run_store import TrainState
-from queue_engine.executor.triggers import key_of, of_tree, trigger_failed
+from queue_engine.executor.triggers import key_of, of_tree, pull_request_checks_of, trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import FactKind, Facts, RunContext, Verdict
@@ -53,6 +54,7 @@ from queue_engine.rules.checks import (
     of_candidate,
     run_checks,
 )
+from queue_engine.rules.proof import proof_of
 
 _log = structlog.get_logger("imq.trains")
 
@@ -149,8 +151,11 @@ async def _on_own_heads(state: TrainState, members: Iterable[RunMember]) -> tupl
     return tuple(report for reports in found for report in reports)
 
 
-async def read_again(state: TrainState, run: Run) -> CommitChecks:
-    """Read the checks of a candidate that passed, and judge the newest run of each. Raises GitHubError."""
+async def read_again(state: TrainState, run: Run) -> tuple[CommitChecks, LandingProof]:
+    """Read the checks of a candidate that passed, and judge the newest run of each; with what they prove now.
+
+    Raises GitHubError.
+    """
     assert run.candidate is not None
     github, repository = state.engine.github, state.queue.repository
     rules = await github.branch_rules(repository, state.queue.base_branch)
@@ -160,7 +165,15 @@ async def read_again(state: TrainState, run: Run) -> CommitChecks:
         facts = await _of_its_trigger(state, run, facts)
     facts, policy = of_tree(state, run, facts)
     required, reports = run_checks(facts.rules, policy), facts.reports or ()
-    return judge(required, reports, policy.checks.ignored, expected_checks(run, required, policy))
+    verdict = judge(required, reports, policy.checks.ignored, expected_checks(run, required, policy))
+    return verdict, _proof(state, run, rules, reports)
+
+
+def _proof(state: TrainState, run: Run, rules: BranchRules, reports: Iterable[CheckReport]) -> LandingProof:
+    """Return what lets a candidate land whose checks pass by these reports."""
+    assert run.candidate is not None
+    required = run_checks(rules, state.policy) - pull_request_checks_of(state, run, rules)
+    return proof_of(run.candidate, required, reports, rules, state.policy)
 
 
 async def _of_its_trigger(state: TrainState, run: Run, facts: Facts) -> Facts:
@@ -224,8 +237,12 @@ async def _passed(state: TrainState, run: Run, facts: Facts) -> None:
         await state.cancel(run, why="unplanned")
         return
     seconds = (state.now - (run.published_at or state.now)).total_seconds()
-    memory = passed(state.memory, planned, await key_of(state, run), state.seconds, seconds=seconds)
+    key = await key_of(state, run)
+    memory = passed(state.memory, planned, key, state.seconds, seconds=seconds)
     memory = _with_span(replace(_with_green(memory, facts), trigger=run.trigger), run)
+    rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
+    proof = _proof(state, run, rules, facts.reports or ())
+    run, memory = replace(run, proof=proof), memory.with_proof(key, proof)
     async with state.change() as change:
         await change.tx.runs.save(replace(run, state=RunState.PASSED))
         await state.keep(change, memory)

@@ -23,6 +23,7 @@ import structlog
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
 from queue_engine.domain.facts import Branch, CheckReport, CheckState, Commit, MergeMethod, RequiredCheck
+from queue_engine.domain.landing_record import CheckProof, ProofKind
 from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
@@ -42,7 +43,8 @@ from queue_engine.planner.merge_errors import misses_checks
 from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
 from queue_engine.planner.trains.model import TrainRun
 from queue_engine.rules.blockers import blockers_of, is_blocked
-from queue_engine.rules.checks import CommitChecks, absent_checks, judge, run_checks
+from queue_engine.rules.checks import CommitChecks, absent_checks, counted, judge, run_checks
+from queue_engine.rules.proof import check_proofs
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
 
 _log = structlog.get_logger("imq.trains")
@@ -76,11 +78,12 @@ async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
         entries.append(entry)
     if await merges_refused(state, [each.method for each in members]):
         return False
-    if not await _still_passes(state, run):
+    if (passing := await _still_passes(state, run)) is None:
         return False
     moves = state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in members)
-    if not await own_heads_pass(state, run, entries, merges=not moves):
+    if (own := await own_heads_pass(state, run, entries, merges=not moves)) is None:
         return False
+    run = passing if passing.proof is None else replace(passing, proof=passing.proof.with_checks(own))
     run = _without_landed(replace(run, next_poll_at=None), planned)
     onto = None if moves else state.memory.base_tip
     async with state.change() as change:
@@ -389,25 +392,25 @@ def _waits_on(state: TrainState, run: Run, limit: timedelta) -> Run | None:
     return replace(run, merge_refusals=refusals, refused_since=since, next_poll_at=again)
 
 
-async def _still_passes(state: TrainState, run: Run) -> bool:
-    """Return whether the checks of the candidate pass now; else the run waits, or its tree is tested again.
+async def _still_passes(state: TrainState, run: Run) -> Run | None:
+    """Return the run if the checks of its candidate pass now; else it waits, or its tree is tested again.
 
     Those that this pass has judged are not read again. Raises GitHubError.
     """
     if run.id in state.judged or run.published_at is None:
-        return True
-    verdict = await read_again(state, run)
+        return run
+    verdict, proof = await read_again(state, run)
     if verdict.state is CheckState.PASSED:
-        return True
+        return replace(run, proof=proof)
     if (
         verdict.state is CheckState.PENDING
         and (waiting := _waits_on(state, run, state.policy.refusal_timeout)) is not None
     ):
         await state.save_run(waiting)
-        return False
+        return None
     _log.info("checks_changed", repository=state.queue.repository.full_name, run=run.id)
     await _test_again(state, run, verdict)
-    return False
+    return None
 
 
 async def _test_again(state: TrainState, run: Run, verdict: CommitChecks) -> None:
@@ -423,8 +426,12 @@ async def _test_again(state: TrainState, run: Run, verdict: CommitChecks) -> Non
     await state.end(run, memory, why="checks_changed")
 
 
-async def own_heads_pass(state: TrainState, run: Run, entries: Sequence[Entry], *, merges: bool) -> bool:
-    """Return whether no check is missing on the members' own heads; else a member left, or the run waits.
+async def own_heads_pass(
+    state: TrainState, run: Run, entries: Sequence[Entry], *, merges: bool
+) -> tuple[CheckProof, ...] | None:
+    """Return the checks that count from the members' own heads; None if one is missing.
+
+    Then a member left, or the run waits.
 
     Those that judge the pull request count from there, and GitHub's `merges` need all others, too. Where none of these
     reports on any head, GitHub's answer to the first merge decides. Raises GitHubError.
@@ -434,35 +441,36 @@ async def own_heads_pass(state: TrainState, run: Run, entries: Sequence[Entry], 
     judging = pull_request_checks_of(state, run, rules)
     required = judging | (rules.required_checks if merges else frozenset())
     if not required:
-        return True
+        return ()
     optional = not run_checks(rules, state.policy)
-    verdicts = list[tuple[Entry, CommitChecks]]()
+    verdicts, proofs = list[tuple[Entry, CommitChecks]](), list[CheckProof]()
     for entry in entries:
         reports = await github.check_reports(repository, entry.head, required)
         if others := sorted({each.name for each in reports if _by_another_app(each, judging)}):
             # Their check of that name may test the tree, and the candidate did without it.
             await state.switch_off(Reason.CI_UNPROVEN_ON_CANDIDATES, few(tuple(others)))
-            return False
+            return None
         # Where nothing is required, a head may lack a check that others have.
         wanted = required - set(absent_checks(required, reports)) if optional else required
         verdicts += [(entry, judge(wanted, reports))] if wanted else []
+        proofs += check_proofs(entry.head, counted(judging, reports) if judging else (), ProofKind.PULL_REQUEST)
     if not judging and not any(each.reported for _, each in verdicts):
-        return True
+        return ()
     waiting = _waits_on(state, run, state.policy.refusal_timeout)
     for entry, verdict in verdicts:
         if verdict.state is CheckState.FAILED:
             await state.updates.dequeue(entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed)
-            return False
+            return None
         if verdict.state is CheckState.PENDING and await leaves_for_absent(state, entry):
-            return False
+            return None
         if verdict.state is CheckState.PENDING and waiting is None:
             detail = few(verdict.pending_names)
             await state.updates.dequeue(entry, Reason.CHECKS_TIMED_OUT, Facts(), detail=detail)
-            return False
+            return None
     if waiting is not None and any(each.state is CheckState.PENDING for _, each in verdicts):
         await state.save_run(waiting)
-        return False
-    return True
+        return None
+    return tuple(proofs)
 
 
 def _by_another_app(report: CheckReport, judging: Collection[RequiredCheck]) -> bool:

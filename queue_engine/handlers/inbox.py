@@ -72,11 +72,18 @@ RETRIED_JOB = "count_retried"
 class Inbox:
     """Stores deliveries and follows their webhooks."""
 
-    def __init__(self, engine: Engine, sweeper: Reconciler, *, timeline_kept: timedelta | None = None) -> None:
-        """`timeline_kept` is the age at which an event of the timeline is deleted; None keeps the timeline for good."""
+    def __init__(
+        self,
+        engine: Engine,
+        sweeper: Reconciler,
+        *,
+        timeline_kept: timedelta | None = None,
+        landings_kept: timedelta | None = None,
+    ) -> None:
+        """Both are the age at which an event of the timeline, or the record of a landing, is deleted; None: never."""
         self._engine = engine
         self._sweeper = sweeper
-        self._limits = TableLimits(engine, timeline_kept=timeline_kept)
+        self._limits = TableLimits(engine, timeline_kept=timeline_kept, landings_kept=landings_kept)
         self._batch = MicroBatch(self._store)
         self._shadow = ShadowHandler(engine)
         self._changes = PullRequestChanges(engine, self._shadow)

@@ -53,7 +53,7 @@ from queue_engine.handlers.stale_comments import (
     record_activity,
     request_sweep,
 )
-from queue_engine.handlers.table_limits import PURGE_JOB
+from queue_engine.handlers.table_limits import PURGE_JOB, PURGED_EVERY
 
 SWEEP_JOB = "sweep"
 """Kind of the job that lists the installations and enqueues a sweep of each."""
@@ -92,7 +92,7 @@ class Reconciler:
         """`matters` returns which lost deliveries GitHub has to redeliver."""
         self._engine = engine
         self._interval = interval
-        self._due = engine.clock.now()
+        self._due = self._purge_due = engine.clock.now()
         self._started = False
         self._redelivery = LostDeliveries(engine, first=2 * interval, apart=interval / _APART, matters=matters)
         self._shadow = ShadowHandler(engine)
@@ -128,13 +128,16 @@ class Reconciler:
         await self.request_deliveries()
         async with self._engine.change() as change:
             await record_activity(change, longest_pause=2 * self._interval)
-            await change.tx.dead_letters.discard_all(PURGE_JOB)
-            await change.tx.jobs.enqueue_once(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
+            if purges := now >= self._purge_due:
+                await change.tx.dead_letters.discard_all(PURGE_JOB)
+                await change.tx.jobs.enqueue_once(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
         if not self._started:
             await self._poll_checks()
             self._started = True
         # Last: a sweep that could not be stored, because the database was unavailable, is still due.
         self._due = now + self._interval
+        if purges:
+            self._purge_due = now + PURGED_EVERY
         return True
 
     async def next_due(self) -> datetime | None:

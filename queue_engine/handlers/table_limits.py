@@ -1,7 +1,7 @@
-"""Delete rows that have expired, with each sweep.
+"""Delete rows that have expired, with the first sweep of each hour.
 
-The timeline and the departures are deleted by age, a thousand of each in one transaction: no other transaction waits
-long for one. The events that a decision needs stay (`Timeline.purge`).
+The timeline, the departures and the records of landings are deleted by age, a thousand in one transaction: no other
+transaction waits long for one. The events that a decision needs stay (`Timeline.purge`).
 """
 
 from datetime import timedelta
@@ -18,6 +18,9 @@ from queue_engine.store.request_records import KEPT as REQUESTS_KEPT
 PURGE_JOB = "purge"
 """Kind of the job that deletes old rows. It is a separate job, because it needs no request to GitHub."""
 
+PURGED_EVERY = timedelta(hours=1)
+"""A sweep comes every ten minutes, and hardly any row expires meanwhile."""
+
 SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""
 _OUTBOX_KEPT = timedelta(days=30)
@@ -28,7 +31,7 @@ _HOUR = timedelta(hours=1)
 
 _BATCH = 1000
 _MOST_BATCHES = 50
-"""Of one job: the next sweep continues, so that the first purge of a large timeline does not occupy a worker."""
+"""Of one job: the next one continues, so that the first purge of a large timeline does not occupy a worker."""
 
 _log = structlog.get_logger("imq.purge")
 
@@ -36,10 +39,12 @@ _log = structlog.get_logger("imq.purge")
 class TableLimits:
     """Handles the job that deletes old rows."""
 
-    def __init__(self, engine: Engine, *, timeline_kept: timedelta | None) -> None:
-        """`timeline_kept` is the age at which an event of the timeline is deleted; None keeps the timeline for good."""
+    def __init__(
+        self, engine: Engine, *, timeline_kept: timedelta | None, landings_kept: timedelta | None = None
+    ) -> None:
+        """Both are the age at which an event of the timeline, or the record of a landing, is deleted; None: never."""
         self._engine = engine
-        self._timeline_kept = timeline_kept
+        self._timeline_kept, self._landings_kept = timeline_kept, landings_kept
 
     async def purge(self, job: Job) -> None:
         """Delete expired keys, throttles, sessions, tokens and files, and old items, replies, events and departures.
@@ -61,6 +66,8 @@ class TableLimits:
             await change.tx.pending_merges.purge(change.now - _PENDING_MERGES_KEPT)
         if self._timeline_kept is not None:
             await self._purge_timeline(self._timeline_kept)
+        if self._landings_kept is not None:
+            await self._purge_landings(self._landings_kept)
 
     async def _purge_timeline(self, kept: timedelta) -> None:
         before, deleted = self._engine.clock.now() - kept, 0
@@ -73,3 +80,10 @@ class TableLimits:
                 break
         if deleted:
             _log.info("timeline_purged", events=deleted, before=before.isoformat())
+
+    async def _purge_landings(self, kept: timedelta) -> None:
+        before = self._engine.clock.now() - kept
+        for _ in range(_MOST_BATCHES):
+            async with self._engine.change() as change:
+                if await change.tx.landings.purge(before, at_most=_BATCH) < _BATCH:
+                    return

@@ -17,6 +17,7 @@ from queue_engine.config.merge_commit import needs_co_authors
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import MONITOR
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
+from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
@@ -46,6 +47,7 @@ from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, p
 from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.proof import proof_of
 from queue_engine.rules.reviews import commit_message
 from queue_engine.rules.transitions import after_poll, enter, up_to_date, updating, with_new_head, with_refusal
 
@@ -285,10 +287,18 @@ def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, p
     """Merge by this method; first read what the message of the commit needs."""
     if facts.co_authors is None and needs_co_authors(policy.merge.body) and method is not MergeMethod.REBASE:
         return ReadFact(FactKind.CO_AUTHORS)
-    run = replace(entry.run, merge_requested_at=now, next_poll_at=None)
+    run = replace(entry.run, merge_requested_at=now, next_poll_at=None, proof=_proof(entry, method, facts, policy))
     message = commit_message(pull, method, policy, facts.co_authors or ())
     ready = replace(entry, newer_tip=None, run=run)
     return Merge(ready, method, *message, in_background=pull.stack_base is not None)
+
+
+def _proof(entry: Entry, method: MergeMethod, facts: Facts, policy: Policy) -> LandingProof | None:
+    """Return what lets the entry land: a member of a train has it from the train's run."""
+    if entry.run.has_branch:
+        return None if entry.run.proof is None else replace(entry.run.proof, method=method)
+    reports = of_now(entry.run, facts.reports or (), policy)
+    return proof_of(entry.head, run_checks(facts.rules, policy), reports, facts.rules, policy, method)
 
 
 def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:

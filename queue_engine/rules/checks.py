@@ -114,26 +114,32 @@ def judge(
     """
     reports = tuple(reports)
     required = frozenset(required)
-    if required:
-        counted = tuple(r for r in reports if any(matches(q, r) for q in required))
-    else:
-        counted = tuple(r for r in reports if not _is_ignored(r.name, ignored))
+    counting = counted(required, reports, ignored)
     wanted = required or {each for each in expected if not _is_ignored(each.name, ignored)}
     absent = {q.name for q in wanted if not any(matches(q, r) for r in reports)}
-    failed = tuple(r for r in counted if r.state is CheckState.FAILED)
-    pending = tuple(r for r in counted if r.state is CheckState.PENDING)
+    failed = tuple(r for r in counting if r.state is CheckState.FAILED)
+    pending = tuple(r for r in counting if r.state is CheckState.PENDING)
     pending_names = tuple(sorted(absent | {r.name for r in pending}))
-    completed_names = tuple(sorted({r.name for r in counted} - set(pending_names)))
+    completed_names = tuple(sorted({r.name for r in counting} - set(pending_names)))
     if failed:
         state = CheckState.FAILED
-    elif pending_names or not counted:
+    elif pending_names or not counting:
         state = CheckState.PENDING
     else:
         state = CheckState.PASSED
-    completed = [r.completed_at for r in counted if r.completed_at is not None]
+    completed = [r.completed_at for r in counting if r.completed_at is not None]
     return CommitChecks(
-        state, pending_names, pending, failed, completed_names, bool(counted), max(completed, default=None)
+        state, pending_names, pending, failed, completed_names, bool(counting), max(completed, default=None)
     )
+
+
+def counted(
+    required: Collection[RequiredCheck], reports: Iterable[CheckReport], ignored: Sequence[str] = ()
+) -> tuple[CheckReport, ...]:
+    """Return the reports that count: those of required checks, or all that are not ignored where none is required."""
+    if required:
+        return tuple(r for r in reports if any(matches(q, r) for q in required))
+    return tuple(r for r in reports if not _is_ignored(r.name, ignored))
 
 
 def run_key(report: CheckReport) -> str:

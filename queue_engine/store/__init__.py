@@ -29,6 +29,7 @@ from queue_engine.store.entries import Entries, QueueBatch
 from queue_engine.store.figures import Figures, Processes, RateLimits
 from queue_engine.store.github_tokens import GitHubSecrets, GitHubTokens
 from queue_engine.store.known import KnownFacts, ReconcilerState
+from queue_engine.store.landing_records import LandingKeys, LandingRecords
 from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.outbox.outbox import CommandReplies, Outbox
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
@@ -94,6 +95,14 @@ class Transaction:
     @cached_property
     def consents(self) -> Consents:
         return Consents(self.connection)
+
+    @cached_property
+    def landings(self) -> LandingRecords:
+        return LandingRecords(self.connection)
+
+    @cached_property
+    def landing_keys(self) -> LandingKeys:
+        return LandingKeys(self.connection)
 
     @cached_property
     def stalls(self) -> Stalls:

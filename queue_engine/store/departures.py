@@ -37,6 +37,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from queue_engine.core.database.database import Upsert
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Departure, RerunCheck
+from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.domain.run import Run
@@ -217,6 +218,7 @@ def departure_in(row: Row[Any]) -> Departure:
 
 _ENTRY_FIELDS = ("number", "queue_id", "title", "author", "queued_by", "queued_head", "head", "enqueued_at")
 _RUN_FIELDS = ("base_tip", "tested_tree", "merge_uuid", "started_at")
+_PROOF = adapter(LandingProof | None)
 _MERGES_OF_REPOSITORY = pending_merges.c.repository_id == bindparam("its_repository")
 _ITS_MERGE = and_(_MERGES_OF_REPOSITORY, pending_merges.c.number == bindparam("its_number"))
 _FIND_MERGE: Select[Any] = (
@@ -252,6 +254,7 @@ class PendingMerges:
         """Store what an entry that leaves had tested, in place of an earlier merge of its pull request."""
         values = {name: getattr(entry, name) for name in (*_ENTRY_FIELDS, "own_check_required")}
         values |= {name: getattr(entry.run, name) for name in _RUN_FIELDS}
+        values["proof"] = _PROOF.dump_python(entry.run.proof, mode="json")
         its_own = {"repository_id": entry.repository.id, "entry_id": entry.id, "left_at": now}
         await self._connection.execute(_PUT_MERGE.on(self._connection), {**values, **its_own})
 
@@ -274,7 +277,7 @@ class PendingMerges:
             needs_refetch=False,
             status_since=row.left_at,
             version=0,
-            run=Run(**{name: getattr(row, name) for name in _RUN_FIELDS}),
+            run=Run(**{name: getattr(row, name) for name in _RUN_FIELDS}, proof=_PROOF.validate_python(row.proof)),
             **{name: getattr(row, name) for name in _ENTRY_FIELDS},
         )
         return replace(found, own_check_required=row.own_check_required)

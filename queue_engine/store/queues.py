@@ -450,6 +450,13 @@ class Queues:
         """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
         return await repositories.generation(self._connection, repository_id)
 
+    async def settings(self, repository: Repository, shared: str) -> tuple[int, int | None, int]:
+        """Return the generation of a repository, and the id and generation of its owner's repository named `shared`.
+
+        Without such a one its id is None.
+        """
+        return await repositories.settings(self._connection, repository, shared)
+
     async def generations(self, repository_ids: Collection[int]) -> Mapping[int, int]:
         """Count the same of several repositories, by their ids."""
         return await repositories.generations(self._connection, repository_ids)

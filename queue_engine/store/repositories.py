@@ -37,6 +37,10 @@ _NAMED = (
     .order_by(repositories.c.id.desc())
     .limit(1)
 )
+_SETTINGS = select(
+    select(repositories.c.generation).where(repositories.c.id == _ID).scalar_subquery().label("own"),
+    *(_NAMED.with_only_columns(repositories.c[name]).scalar_subquery().label(name) for name in ("id", "generation")),
+)
 _BY_ID = select(*REPOSITORY_FIELDS).where(repositories.c.id == _ID)
 _SOME = (
     select(*REPOSITORY_FIELDS)
@@ -95,6 +99,13 @@ async def with_work(connection: AsyncConnection) -> tuple[Repository, ...]:
 async def generation(connection: AsyncConnection, repository_id: int) -> int:
     """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
     return (await connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
+
+
+async def settings(connection: AsyncConnection, repository: Repository, shared: str) -> tuple[int, int | None, int]:
+    """Return the generation of a repository, and the id and generation of its owner's repository named `shared`."""
+    names = {"its_id": repository.id, "its_owner": repository.owner.lower(), "its_name": shared.lower()}
+    row = (await connection.execute(_SETTINGS, names)).one()
+    return row.own or 0, row.id, row.generation or 0
 
 
 async def generations(connection: AsyncConnection, repository_ids: Collection[int]) -> dict[int, int]:

@@ -28,6 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CandidateTrigger, CheckTiming, Run, RunMember, RunState
@@ -43,6 +44,7 @@ _READ: dict[str, Any] = {
     "tested": frozenset[int],
     "state": RunState | None,
     "trigger": CandidateTrigger | None,
+    "proof": LandingProof | None,
 }
 """The types of values that are not stored as they are."""
 
@@ -85,11 +87,12 @@ class Runs:
             raise StaleRecord(f"run {run.id} is no longer at version {run.version}")
         return replace(run, version=version)
 
-    async def note_landed(self, run_id: int, number: int, sha: str) -> None:
-        """Store the commit that landed a member of a run, if the run is known."""
+    async def note_landed(self, run_id: int, number: int, sha: str) -> Run | None:
+        """Store the commit that landed a member of a run, and return the run as it was; None if it is not known."""
         if (run := await self.get(run_id)) is not None:
             members = tuple(replace(each, landed_sha=sha) if each.number == number else each for each in run.members)
             await self.save(replace(run, members=members))
+        return run
 
     async def end(self, run: Run) -> None:
         """Delete a run without a branch, which its entry has left; nothing for a run that was never stored."""

@@ -113,6 +113,7 @@ runs = Table(
     Column("tested", JSON(none_as_null=True)),
     Column("published_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("pull_request", Integer),
+    Column("proof", JSON(none_as_null=True)),
     CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
     CheckConstraint("(queue_id IS NULL) = (state IS NULL)", name="branch"),
     # Never reuse an id: it names branches on GitHub.
@@ -204,6 +205,38 @@ consents = Table(
     Column("source", String(16), nullable=False),
 )
 """Who consented to which head of a pull request, for which base branch, by what and when."""
+
+landings = Table(
+    "landings",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("base_branch", String(255), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("sha", String(64), nullable=False),
+    Column("tree", String(64), nullable=False),
+    Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Column("result", String(16), nullable=False),
+    Column("record", Text, nullable=False),
+    Column("key_id", String(64)),
+    Column("signatures", JSON(none_as_null=True)),
+    Index(None, "repository_id", "sha"),
+    Index(None, "repository_id", "tree"),
+    Index(None, "repository_id", "number"),
+    CheckConstraint("result IN ('equal', 'exempt', 'mismatch', 'unproved')", name="result"),
+)
+"""One row for each landing, stored in its transaction. The other columns repeat parts of `record`, which is signed."""
+
+landing_keys = Table(
+    "landing_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("public", String(64), nullable=False),
+    Column("sealed", Text),
+    Column("since", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("until", DatabaseInstant, info=instant(InstantKind.PAST)),
+)
+"""The keys that sign landings, or did: all stay, so that what they signed can be verified."""
 
 shadow_pulls = Table(
     "shadow_pulls",
@@ -419,6 +452,7 @@ pending_merges = Table(
     Column("base_tip", String(64)),
     Column("tested_tree", String(64)),
     Column("merge_uuid", String(64)),
+    Column("proof", JSON(none_as_null=True)),
     Column("started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("enqueued_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("left_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),

@@ -7,12 +7,13 @@ from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import CommandReply
 from queue_engine.handlers.lost_deliveries import DELIVERIES
+from queue_engine.handlers.table_limits import PURGED_EVERY
 from queue_engine.store.outbox import outbox
 from tests.acceptance.world import World
 
 
 async def test_what_has_expired_is_purged_also_while_github_is_down(world: World) -> None:
-    """A job of its own with each sweep: a sweep that fails does not let the tables grow."""
+    """A job of its own with the first sweep of each hour: a sweep that fails does not let the tables grow."""
     world.server.faults.add(Fault(kind="fail", status=503, times=None))
     now = world.clock.now()
     async with world.bot.engine.store.transaction() as tx:
@@ -23,7 +24,7 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
         await tx.answers.put(1, 1, 2, answer.model_copy(update={"at": now}))
         for age in (366, 364):
             await tx.timeline.append(TimelineEvent(now - timedelta(days=age), "landed", 1, "main", age))
-    await world.pass_time(world.bot.settings.sweep + timedelta(minutes=1))
+    await world.pass_time(PURGED_EVERY + timedelta(minutes=1))
     async with world.bot.engine.store.reading() as tx:
         # At the instant at which it was recorded it would still be known, were it there.
         assert not await tx.keys.known(DELIVERIES, "expired", now - KEPT)

@@ -64,6 +64,6 @@ async def test_connection_that_takes_no_bytes_is_cut_off(world: World) -> None:
             while not ended.is_set():
                 await record(world, repository, "main", "x" * _LARGE)
                 sent += 1
-            assert sent > 1
+            assert sent > 0, "it ended before any event"
     assert streams.open == 0
     assert bot.feed.readers == 0

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +104,32 @@ async def test_train_killed_at_every_step_lands_each_pull_request_once(
         await kill_at_every_step(world, part)
 
 
-@pytest.mark.thorough
-@pytest.mark.long("1", "2", "3")
+async def test_train_with_a_draft_killed_at_a_step_lands_each_pull_request_once(tmp_path: Path) -> None:
+    """Where a draft starts CI, there is one for each run, and IMQ closes each."""
+    async with a_draft_world(tmp_path) as world:
+        for at in range(5, 41, 12):
+            await land_two(world, at)
+        assert open_pulls(world) == []
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(_PARTS))
 async def test_train_with_a_draft_killed_at_every_step_lands_each_pull_request_once(tmp_path: Path, part: int) -> None:
-    """Where a draft starts CI, there is one for each run, and IMQ closes each."""
-    ci = {"on": ("pull_request",), "branches": ("main",)}
-    async with a_train_world(tmp_path, trains="{candidates: pull_request}", ci=ci) as world:
+    """Every step of a train whose draft starts CI."""
+    async with a_draft_world(tmp_path) as world:
         await kill_at_every_step(world, part)
-        records = world.repository.record.pulls.values()
-        assert [each.number for each in records if each.state == "open"] == []
+        assert open_pulls(world) == []
+
+
+def a_draft_world(directory: Path) -> AbstractAsyncContextManager[World]:
+    """A world with trains in which only a pull request starts CI."""
+    ci = {"on": ("pull_request",), "branches": ("main",)}
+    return a_train_world(directory, trains="{candidates: pull_request}", ci=ci)
+
+
+def open_pulls(world: World) -> list[int]:
+    """The numbers of the pull requests that are open."""
+    return [each.number for each in world.repository.record.pulls.values() if each.state == "open"]
 
 
 async def kill_at_every_step(world: World, part: int) -> None:

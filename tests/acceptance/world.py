@@ -22,6 +22,7 @@ from imq_demo.observe import contradictions
 from queue_engine.domain.model import Entry
 from tests.acceptance.driving import Driver
 from tests.acceptance.in_place import statements_in_place
+from tests.acceptance.landing_witness import assert_landings_proved
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.starting import SharedClock, lay_out, plain_logs, start_bot
 from tests.support.app_key import KEY
@@ -318,6 +319,7 @@ async def a_world(
         try:
             yield world
             await world.assert_at_rest()
+            await assert_landings_proved(world.bot.engine.store)
         finally:
             await world.kill()
             try:

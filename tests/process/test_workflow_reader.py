@@ -19,6 +19,7 @@ from queue_engine.workflows.expressions import ExpressionContext, guard, unwrapp
 from queue_engine.workflows.trigger_choice import choose_trigger
 from queue_engine.workflows.values import PatternValue, UnknownValue, Value
 from queue_engine.workflows.workflow_file import read_actions, read_workflows
+from tests.support.real_time import LIMIT
 from tests.unit.queue_engine.workflows.labeled import CANDIDATE, LabeledWorkflows, labeled_cases, labeled_workflows
 
 pytestmark = pytest.mark.process
@@ -35,7 +36,7 @@ def opinion(conditions: list[Any], workflows: list[Any]) -> Any:
         pytest.skip("GitHub's packages for workflow files are missing: make actions (npm, Node.js 20)")
     asked = json.dumps({"conditions": conditions, "workflows": workflows})
     answered = subprocess.run(
-        [node, str(FOLDER / "opinion.mjs")], input=asked, capture_output=True, text=True, timeout=120, check=True
+        [node, str(FOLDER / "opinion.mjs")], input=asked, capture_output=True, text=True, timeout=LIMIT, check=True
     )
     return json.loads(answered.stdout)
 

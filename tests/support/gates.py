@@ -30,6 +30,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ _STARTS = {
     "pty.spawn",
     "subprocess.Popen",
 }
+_WATCHED = _STARTS | {"socket.bind"}
 _LIMITS = {"Timeout._on_timeout", "_release_waiter", "TimerContext.timeout"}
 """What timers call that end a wait: of `asyncio.timeout`, `asyncio.wait_for` and the limits of aiohttp."""
 _HEARTBEATS = f"{os.sep}aiohttp_sse{os.sep}"
@@ -97,18 +99,25 @@ def gate_of(item: pytest.Item) -> Gate:
         return Gate.LONG
     if is_in_processes(item.path) or is_marked(item, "process"):
         return Gate.PROCESSES
-    of_the_core = item.path.is_relative_to(CORE)
+    of_the_core = is_below(item.path, CORE)
     return Gate.LONG if is_on_second_database(item) and not of_the_core else Gate.LANDING
 
 
+@cache
 def is_in_processes(path: Path) -> bool:
     """Whether all tests of a file live in real time, by its folder."""
-    return any(path.is_relative_to(TESTS / folder) for folder in PROCESSES)
+    return any(is_below(path, TESTS / folder) for folder in PROCESSES)
+
+
+@cache
+def is_below(path: Path, folder: Path) -> bool:
+    """Whether a file of tests lies in a folder. Each of ten thousand tests asks several times."""
+    return path.is_relative_to(folder)
 
 
 def is_on_second_database(item: pytest.Item) -> bool:
     """Whether it is a unit test's run on PostgreSQL after the one on SQLite."""
-    return item.path.is_relative_to(UNIT) and "postgres" in _parameters(item)
+    return is_below(item.path, UNIT) and "postgres" in _parameters(item)
 
 
 def may_have(path: Path, gate: Gate) -> bool:
@@ -142,12 +151,12 @@ class Guard:
         return "\n".join(noted)
 
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Python reports starts of processes and bound ports to every audit hook."""
-        if not self.on:
+        """Python reports starts of processes and bound ports to every audit hook, among thousands of other events."""
+        if event not in _WATCHED or not self.on:
             return
         if event in _STARTS:
             self.note(f"it starts a process ({event}: {arguments[:2]})")
-        elif event == "socket.bind":
+        else:
             address = arguments[1]
             if isinstance(address, tuple) and address[1] != 0:
                 self.note(f"it binds port {address[1]}: bind port 0, and read which one it is")
@@ -156,6 +165,7 @@ class Guard:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of tests."""
     parser.addoption("--thorough", action="store_true", help="run all tests of the gate, as CI does")
+    parser.addoption("--only-import", action="store_true", help="import all tests, which compiles them, and make none")
     parser.addoption("--gate", type=Gate, choices=list(Gate), help="whose tests run; landing, if no test is named")
 
 
@@ -175,6 +185,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> list[pytest.Item] | None:
+    """Make no test of what was only to be imported."""
+    return [] if collector.config.option.only_import else None
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """To find no test is no failure where none was to be made."""
+    if session.config.option.only_import and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of other gates, and thorough ones unless they were asked for; put those that take long first.
 
@@ -183,7 +205,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if config.args_source is not pytest.Config.ArgsSource.ARGS or config.option.gate is Gate.LONG:
         put_variants_off(items)
-    chosen = [item for item in items if gate_of(item) in _chosen(config)]
+    gates = _chosen(config)
+    chosen = [item for item in items if gate_of(item) in gates]
     if not config.option.thorough:
         chosen = [item for item in chosen if not is_thorough(item)]
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
@@ -194,6 +217,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     gc.collect()
     gc.freeze()
+    _listen()
 
 
 def put_variants_off(items: Sequence[pytest.Item]) -> None:
@@ -203,7 +227,7 @@ def put_variants_off(items: Sequence[pytest.Item]) -> None:
     """
     variants: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        in_acceptance = item.path.is_relative_to(ACCEPTANCE) and item.path.name != PROMISES
+        in_acceptance = is_below(item.path, ACCEPTANCE) and item.path.name != PROMISES
         if in_acceptance and gate_of(item) is Gate.LANDING:
             variants[item.nodeid.partition("[")[0]].append(item)
     for found in variants.values():
@@ -232,12 +256,17 @@ def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [
         item
         for item in items
-        if not item.path.is_relative_to(ACCEPTANCE) or item.path.name == PROMISES or first[item.path] is item
+        if not is_below(item.path, ACCEPTANCE) or item.path.name == PROMISES or first[item.path] is item
     ]
 
 
 GUARD = Guard()
-sys.addaudithook(GUARD.audit)
+
+
+@cache
+def _listen() -> None:
+    """Add the guard to Python's audit hooks: before, the import of all tests would report a hundred thousand events."""
+    sys.addaudithook(GUARD.audit)
 
 
 @contextmanager

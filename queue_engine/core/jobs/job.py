@@ -20,6 +20,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ColumnElement,
+    CompoundSelect,
     FromClause,
     Index,
     Integer,
@@ -37,6 +38,7 @@ from sqlalchemy import (
     or_,
     select,
     type_coerce,
+    union_all,
     update,
 )
 from sqlalchemy.sql.dml import ReturningUpdate
@@ -140,14 +142,14 @@ def _contested() -> ColumnElement[bool]:
     return exists(select(failed.c.seq).where(its_process, failed.c.error_message.is_not(None)))
 
 
-def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
+def first_due(*conditions: ColumnElement[bool]) -> CompoundSelect[Any]:
     """The first of those that wait, and the first of those whose lease has ended.
 
-    Two statements, because each can walk the index in order and end early; one with OR sorts all that wait.
+    Two parts, because each can walk the index in order and end early; one with OR sorts all that wait.
     """
     now = bindparam("claimed_at", type_=DatabaseInstant)
     at_most = bindparam("at_most", type_=Integer)
-    return tuple(
+    parts = (
         select(jobs.c.seq, jobs.c.process_id, jobs.c.priority, DEATHS.label("deaths"), _contested().label("contested"))
         .where(jobs.c.status == status, since <= now, _is_next(), *conditions)
         .order_by(jobs.c.priority.desc(), jobs.c.seq)
@@ -158,6 +160,7 @@ def first_due(*conditions: ColumnElement[bool]) -> tuple[Select[Any], ...]:
             (JobStatus.IN_PROGRESS, jobs.c.leased_until),
         )
     )
+    return union_all(*(select(part.subquery()) for part in parts))
 
 
 def _claim_statement(*conditions: ColumnElement[bool]) -> ReturningUpdate[Any]:

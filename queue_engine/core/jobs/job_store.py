@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, delete, select, update
+from sqlalchemy import CompoundSelect, Row, bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job import (
@@ -285,7 +285,7 @@ class Jobs:
 
 async def claim_due(
     connection: AsyncConnection,
-    due: tuple[Select[Any], ...],
+    due: CompoundSelect[Any],
     limit: int,
     owner: str,
     now: datetime,
@@ -301,12 +301,10 @@ async def claim_due(
 
 
 async def _first_due(
-    connection: AsyncConnection, due: tuple[Select[Any], ...], limit: int, now: datetime
+    connection: AsyncConnection, due: CompoundSelect[Any], limit: int, now: datetime
 ) -> Sequence[Row[Any]]:
-    found: list[Row[Any]] = []
-    for each in due:
-        found += await connection.execute(each, {"claimed_at": now, "at_most": limit})
-    found.sort(key=lambda row: (-row.priority, row.seq))
+    due_jobs = await connection.execute(due, {"claimed_at": now, "at_most": limit})
+    found = sorted(due_jobs, key=lambda row: (-row.priority, row.seq))
     # Of two of one process, of which one was overtaken and is due again, only the first.
     first: dict[str, Row[Any]] = {}
     for row in found:

@@ -169,6 +169,31 @@ def _queues() -> None:
         sa.Column("source", sa.String(16), nullable=False),
     )
     op.create_table(
+        "landings",
+        sa.Column("id", _COUNTER, primary_key=True, autoincrement=True),
+        sa.Column("repository_id", sa.BigInteger(), nullable=False),
+        sa.Column("base_branch", sa.String(255), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("sha", sa.String(64), nullable=False),
+        sa.Column("tree", sa.String(64), nullable=False),
+        sa.Column("at", _INSTANT, nullable=False, index=True),
+        sa.Column("result", sa.String(16), nullable=False),
+        sa.Column("record", sa.Text(), nullable=False),
+        sa.Column("key_id", sa.String(64)),
+        sa.Column("signatures", _JSON),
+        sa.CheckConstraint("result IN ('equal', 'exempt', 'mismatch', 'unproved')", name="result"),
+    )
+    for columns in (("repository_id", "sha"), ("repository_id", "tree"), ("repository_id", "number")):
+        op.create_index(f"ix_landings_{'_'.join(columns)}", "landings", columns)
+    op.create_table(
+        "landing_keys",
+        sa.Column("id", sa.String(64), primary_key=True),
+        sa.Column("public", sa.String(64), nullable=False),
+        sa.Column("sealed", sa.Text()),
+        sa.Column("since", _INSTANT, nullable=False),
+        sa.Column("until", _INSTANT),
+    )
+    op.create_table(
         "shadow_pulls",
         sa.Column(
             "repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), primary_key=True, autoincrement=False
@@ -219,6 +244,7 @@ def _queues() -> None:
         sa.Column("tested", _JSON),
         sa.Column("published_at", _INSTANT),
         sa.Column("pull_request", sa.Integer()),
+        sa.Column("proof", _JSON),
         sa.CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
         sa.CheckConstraint("(queue_id IS NULL) = (state IS NULL)", name="branch"),
         sqlite_autoincrement=True,
@@ -395,6 +421,7 @@ def _departures() -> None:
         sa.Column("base_tip", sa.String(64)),
         sa.Column("tested_tree", sa.String(64)),
         sa.Column("merge_uuid", sa.String(64)),
+        sa.Column("proof", _JSON),
         sa.Column("started_at", _INSTANT),
         sa.Column("enqueued_at", _INSTANT, nullable=False),
         sa.Column("left_at", _INSTANT, nullable=False, index=True),

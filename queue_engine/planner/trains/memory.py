@@ -9,6 +9,7 @@ from typing import Any
 
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.planner.trains.built import BuiltHistory
@@ -26,6 +27,7 @@ from queue_engine.planner.trains.transitions import (
 
 _TIPS_KEPT = 100
 _RESULTS_KEPT = 200
+_PROOFS_KEPT = 20
 _DURATIONS_KEPT = 20
 _FAILURES_KEPT = 50
 
@@ -104,6 +106,8 @@ class Memory:
     off: SequentialMode | None = None
     results: Mapping[str, bool] = field(default_factory=dict)
     """Whether a tree passed, by the tree and the required checks."""
+    proofs: Mapping[str, LandingProof] = field(default_factory=dict)
+    """What the newest trees that passed were tested by: runs of the same tree take that over."""
     cancelled: Mapping[str, int] = field(default_factory=dict)
     """How often somebody cancelled the checks of a tree."""
     failed: tuple[FailingChecks, ...] = ()
@@ -145,6 +149,11 @@ class Memory:
         """Keep the result of a tree."""
         results = {**self.results, key: passed}
         return replace(self, results=dict(list(results.items())[-_RESULTS_KEPT:]))
+
+    def with_proof(self, key: str, proof: LandingProof) -> "Memory":
+        """Keep what a tree was tested by."""
+        proofs = {**self.proofs, key: proof}
+        return replace(self, proofs=dict(list(proofs.items())[-_PROOFS_KEPT:]))
 
     def with_cancelled(self, key: str) -> "Memory":
         """Count that the checks of a tree ended without a result; the newest trees alone are kept."""

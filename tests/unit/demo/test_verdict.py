@@ -1,7 +1,5 @@
 """The verdict finds everything that may not be, and nothing else."""
 
-import pytest
-
 from imq_demo.changes import Change
 from imq_demo.observe import ObservedPullRequest
 from imq_demo.verdict import BaseCommit, Verdict, judge
@@ -36,9 +34,9 @@ def test_verdict_red_commit_in_history_is_one() -> None:
     assert found.problems == ("main was red at 2222222 (Merge pull request #9)",)
 
 
-@pytest.mark.parametrize(
-    ("pulls", "problem"),
-    [
+def test_verdict_promise_broken_is_named() -> None:
+    """Each broken promise is a sentence of its own, and exit code 1."""
+    for pulls, problem in [
         ((landed(1, comments=(LANDED, LANDED)),), "#1 (Change 1) has 2 comments of IMQ instead of one"),
         ((landed(1, comments=()),), "#1 (Change 1) has 0 comments of IMQ instead of one"),
         ((left(1),), "#1 (Change 1) is good, and did not land"),
@@ -51,10 +49,7 @@ def test_verdict_red_commit_in_history_is_one() -> None:
         ((left(2, comment(NoticeKind.CHECKING)),), "#2 (Change 2) is not finished"),
         ((left(2, comment(NoticeKind.FAILED)),), "#2 (Change 2) did not land, and its comment does not say why"),
         ((left(2, CONFLICT),), "#2 (Change 2) was rejected for conflict instead of checks_failed"),
-    ],
-)
-def test_verdict_promise_broken_is_named(pulls: tuple[ObservedPullRequest, ...], problem: str) -> None:
-    """Each broken promise is a sentence of its own, and exit code 1."""
-    found = verdict(*pulls)
-    assert found.exit_code == 1
-    assert any(reported.startswith(problem) for reported in found.problems), found.problems
+    ]:
+        found = verdict(*pulls)
+        assert found.exit_code == 1, (pulls, problem)
+        assert any(reported.startswith(problem) for reported in found.problems), found.problems

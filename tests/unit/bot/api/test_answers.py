@@ -4,7 +4,6 @@ import ast
 import inspect
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,28 +39,28 @@ def left(reason: Reason | None, event: str = "failed") -> PullRequestStatus:
     )
 
 
-@pytest.mark.parametrize(("reason", "policy"), list(product(EVERY, (None, Policy()))))
-def test_every_reason_has_two_sentences_in_plain_text(reason: Reason | WaitReason, policy: Policy | None) -> None:
+def test_every_reason_has_two_sentences_in_plain_text() -> None:
     """Nothing is left to fill in, with or without the repository's own labels."""
-    text = answer_text(reason, policy=policy)
-    for sentence in (text.sentence, text.next_step):
-        assert sentence
-        assert not set("{}") & set(sentence)
-        assert sentence[0].isupper() or sentence[0] == "`"
-        assert sentence.endswith(".")
+    for reason, policy in list(product(EVERY, (None, Policy()))):
+        text = answer_text(reason, policy=policy)
+        for sentence in (text.sentence, text.next_step):
+            assert sentence, (reason, policy)
+            assert not set("{}") & set(sentence), (reason, policy)
+            assert sentence[0].isupper() or sentence[0] == "`", (reason, policy)
+            assert sentence.endswith("."), (reason, policy)
 
 
-@pytest.mark.parametrize("reason", [None, *Reason])
-def test_answer_about_a_pull_request_that_left_is_complete(reason: Reason | None) -> None:
+def test_answer_about_a_pull_request_that_left_is_complete() -> None:
     """Whose move it is, what happened, and one instruction; a call only where queueing it again can succeed at all."""
-    fields = as_json(state_fields(left(reason), REPOSITORY))
-    assert fields["whose_move"] in set(PullRequestActor)
-    assert (fields["state"], fields["detail"]) == ("not_queued", "why")
-    assert fields["failing"] == [{"check": "ci/test", "url": "https://ci.example/7", "jobs": ["test"]}]
-    merged = reason is None or reason in MERGED_REASONS
-    assert fields["next"]["call"] == (None if merged else {"method": "POST", "path": PATH})
-    if fields["retry_safe"]:
-        assert fields["next"]["call"] is not None
+    for reason in [None, *Reason]:
+        fields = as_json(state_fields(left(reason), REPOSITORY))
+        assert fields["whose_move"] in set(PullRequestActor), reason
+        assert (fields["state"], fields["detail"]) == ("not_queued", "why"), reason
+        assert fields["failing"] == [{"check": "ci/test", "url": "https://ci.example/7", "jobs": ["test"]}], reason
+        merged = reason is None or reason in MERGED_REASONS
+        assert fields["next"]["call"] == (None if merged else {"method": "POST", "path": PATH}), reason
+        if fields["retry_safe"]:
+            assert fields["next"]["call"] is not None, reason
 
 
 def rejecting() -> set[Reason]:

@@ -127,6 +127,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "token",
         "jobs",
         "validate",
+        "convert",
         "setup",
         "shadow",
         "sinks",
@@ -139,6 +140,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "status",
         "why",
         "audit",
+        "landings",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 

@@ -54,9 +54,9 @@ def test_settings_show_no_secret_of_a_sink() -> None:
     assert SECRET not in shown
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_fault_names_its_entry_and_line_and_no_secret() -> None:
+    """An operator finds the place, and a log of the start has no address."""
+    for text, words in [
         (f"- name: a\n  slack: {SLACK}\n", "line 1: entry 1 (a): names no repositories"),
         (f"- name: a\n  slack: {SLACK}\n  repositories: [acme]\n", "line 3: entry 1 (a): repositories must be"),
         (f"- name: a\n  slack: {SLACK}\n  repositories: []\n", "line 3: entry 1 (a): repositories"),
@@ -92,13 +92,10 @@ def test_settings_show_no_secret_of_a_sink() -> None:
         ("- name: [\n", "line"),
         ("no-such-file.yml", "names a file that cannot be read: no-such-file.yml"),
         (SLACK, "names a file that cannot be read: the given path"),
-    ],
-)
-def test_fault_names_its_entry_and_line_and_no_secret(text: str, words: str) -> None:
-    """An operator finds the place, and a log of the start has no address."""
-    found = problem(text)
-    assert found.startswith("IMQ_SINKS ")
-    assert words in found
+    ]:
+        found = problem(text)
+        assert found.startswith("IMQ_SINKS "), (text, words)
+        assert words in found, (text, words)
 
 
 def test_all_faults_are_named_at_once() -> None:

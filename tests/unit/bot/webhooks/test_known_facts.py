@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from bot.webhooks.normalize import normalize
 from queue_engine.domain.known_facts import (
     CheckResult,
@@ -121,19 +119,17 @@ DELIVERIES: list[tuple[str, dict[str, Any], dict[str, Statement]]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "parts", "expected"), DELIVERIES)
-def test_delivery_has_its_facts_and_its_job_keeps_none_of_them(
-    event: str, parts: dict[str, Any], expected: dict[str, Statement]
-) -> None:
+def test_delivery_has_its_facts_and_its_job_keeps_none_of_them() -> None:
     """They are stored by themselves, and for a quarter of an hour only."""
-    payload = {
-        "installation": {"id": 9},
-        "repository": {"id": 5, "full_name": "ada/engine", "default_branch": "main", "pushed_at": 1767323045},
-        "sender": {"login": "grace"},
-        **parts,
-    }
-    webhook_event = normalize(event, "d-1", payload, own_app_id=77)
-    assert webhook_event is not None
-    assert {fact.subject: fact.statement for fact in webhook_event.facts} == expected
-    assert "facts" not in webhook_event.model_dump()
-    assert MergeResult(sha="x") not in expected.values()
+    for event, parts, expected in DELIVERIES:
+        payload = {
+            "installation": {"id": 9},
+            "repository": {"id": 5, "full_name": "ada/engine", "default_branch": "main", "pushed_at": 1767323045},
+            "sender": {"login": "grace"},
+            **parts,
+        }
+        webhook_event = normalize(event, "d-1", payload, own_app_id=77)
+        assert webhook_event is not None, (event, parts, expected)
+        assert {fact.subject: fact.statement for fact in webhook_event.facts} == expected, (event, parts, expected)
+        assert "facts" not in webhook_event.model_dump(), (event, parts, expected)
+        assert MergeResult(sha="x") not in expected.values(), (event, parts, expected)

@@ -131,9 +131,9 @@ def test_review_with_commands_says_them_and_the_head_that_was_reviewed() -> None
     assert type(event) is ReviewWebhook
 
 
-@pytest.mark.parametrize(
-    ("event", "action"),
-    [
+def test_repositories_added_or_renamed_are_an_installed_event() -> None:
+    """A sweep finds what their pull requests carry, under the name they have now."""
+    for event, action in [
         ("installation", "created"),
         ("installation", "unsuspend"),
         ("installation", "new_permissions_accepted"),
@@ -146,11 +146,11 @@ def test_review_with_commands_says_them_and_the_head_that_was_reviewed() -> None
         ("installation", "suspend"),
         ("installation_repositories", "removed"),
         ("installation_target", "renamed"),
-    ],
-)
-def test_repositories_added_or_renamed_are_an_installed_event(event: str, action: str) -> None:
-    """A sweep finds what their pull requests carry, under the name they have now."""
-    assert _normalized(event, _payload(action=action)) == _webhook_event("installed", action=action)
+    ]:
+        assert _normalized(event, _payload(action=action)) == _webhook_event("installed", action=action), (
+            event,
+            action,
+        )
 
 
 @pytest.mark.parametrize(("count", "named"), [(1, 1), (25, 25), (26, 0)])
@@ -173,9 +173,9 @@ def test_removed_repository_that_is_not_named_whole_leaves_all_to_be_listed(unna
     assert event.selected == ()
 
 
-@pytest.mark.parametrize(
-    ("event", "payload"),
-    [
+def test_delivery_without_meaning_for_a_queue_is_ignored() -> None:
+    """Nothing is stored for it; IMQ's own check runs above all must not wake their queue."""
+    for event, payload in [
         ("star", {}),
         ("pull_request", _pull_request("assigned")),
         ("pull_request", _pull_request("labeled")),
@@ -197,11 +197,8 @@ def test_removed_repository_that_is_not_named_whole_leaves_all_to_be_listed(unna
         ("push", _payload(ref="refs/tags/v1", before="a", after="b")),
         ("installation", {"action": "unheard_of", "installation": {"id": 9}}),
         ("repository", _payload(action="edited")),
-    ],
-)
-def test_delivery_without_meaning_for_a_queue_is_ignored(event: str, payload: dict[str, Any]) -> None:
-    """Nothing is stored for it; IMQ's own check runs above all must not wake their queue."""
-    assert _normalized(event, payload) is None
+    ]:
+        assert _normalized(event, payload) is None, (event, payload)
 
 
 @pytest.mark.parametrize(

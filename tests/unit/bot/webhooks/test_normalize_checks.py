@@ -9,9 +9,9 @@ from queue_engine.domain.webhooks import RuleChange
 from tests.unit.bot.webhooks.delivery_examples import _normalized, _payload, _webhook_event
 
 
-@pytest.mark.parametrize(
-    ("push", "config", "named"),
-    [
+def test_push_has_whether_the_configuration_may_have_changed() -> None:
+    """By the files of its commits; where the list may not be whole it may have."""
+    cases: list[tuple[dict[str, Any], bool, bool]] = [
         ({"commits": [{"modified": ["app.py"]}, {"added": [".github/imq.yml"]}]}, True, True),
         ({"commits": [{"removed": [".github/imq.yml"]}]}, True, True),
         ({"commits": [{"added": ["imq.yml"], "modified": ["docs/.github/imq.yml"]}]}, False, False),
@@ -27,13 +27,11 @@ from tests.unit.bot.webhooks.delivery_examples import _normalized, _payload, _we
         ({"commits": [{}] * 2048}, True, False),
         ({"commits": []}, True, False),
         ({"commits": [], "deleted": True}, False, False),
-    ],
-)
-def test_push_has_whether_the_configuration_may_have_changed(push: dict[str, Any], config: bool, named: bool) -> None:
-    """By the files of its commits; where the list may not be whole it may have."""
-    webhook_event = _normalized("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
-    assert webhook_event is not None
-    assert (webhook_event.config, webhook_event.config_named) == (config, named)
+    ]
+    for push, config, named in cases:
+        webhook_event = _normalized("push", _payload(ref="refs/heads/main", before="old", after="new", **push))
+        assert webhook_event is not None, (push, config, named)
+        assert (webhook_event.config, webhook_event.config_named) == (config, named), (push, config, named)
 
 
 def test_push_has_whether_it_is_to_the_default_branch() -> None:

@@ -19,17 +19,17 @@ from tests.unit.notifications.notices import KIND_OF_OUTCOME, LANDED, check, not
 GITHUB_LIMIT = 65_536
 
 
-@pytest.mark.parametrize("kind", NoticeKind)
-@pytest.mark.parametrize("reason", [None, *Reason])
-def test_comment_of_every_kind_and_reason_mentions_only_who_must_act(kind: NoticeKind, reason: Reason | None) -> None:
+def test_comment_of_every_kind_and_reason_mentions_only_who_must_act() -> None:
     """Author and assignees are mentioned when the pull request left, if it is their move or a check never finished."""
-    text = render_comment(notice(kind, reason=reason))
-    left = kind in {NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED}
-    authors_move = reason is not None and REASONS[reason].next_actor is ReasonActor.AUTHOR
-    must_act = left and (authors_move or reason is Reason.CHECKS_TIMED_OUT)
-    assert mentions(text) == ({"alice", "carol"} if must_act else set())
-    assert text.startswith(f"{MARKER} {kind} -->\n")
-    assert kind_of(text) == kind
+    for reason in [None, *Reason]:
+        for kind in NoticeKind:
+            text = render_comment(notice(kind, reason=reason))
+            left = kind in {NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED}
+            authors_move = reason is not None and REASONS[reason].next_actor is ReasonActor.AUTHOR
+            must_act = left and (authors_move or reason is Reason.CHECKS_TIMED_OUT)
+            assert mentions(text) == ({"alice", "carol"} if must_act else set()), (kind, reason)
+            assert text.startswith(f"{MARKER} {kind} -->\n"), (kind, reason)
+            assert kind_of(text) == kind, (kind, reason)
 
 
 @pytest.mark.parametrize(
@@ -146,28 +146,30 @@ def test_comment_landed_shows_the_commit_and_the_time_it_took() -> None:
     assert "Time in the queue: 1 h 5 min, of which 10 min at the front." in text
 
 
-@pytest.mark.parametrize("kind", NoticeKind)
-def test_comment_says_how_to_leave_as_long_as_there_is_something_to_leave(kind: NoticeKind) -> None:
+def test_comment_says_how_to_leave_as_long_as_there_is_something_to_leave() -> None:
     """The author of a waiting pull request learns how to dequeue it; no other author does."""
-    left = {NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED, NoticeKind.ANSWERED}
-    words = "To end this wait" if kind is NoticeKind.NOT_READY else "To dequeue it"
-    assert (f"{words}, comment `/unqueue` or remove the label" in render_comment(notice(kind))) is (kind not in left)
+    for kind in NoticeKind:
+        left = {NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED, NoticeKind.ANSWERED}
+        words = "To end this wait" if kind is NoticeKind.NOT_READY else "To dequeue it"
+        assert (f"{words}, comment `/unqueue` or remove the label" in render_comment(notice(kind))) is (
+            kind not in left
+        ), kind
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_comment_of_a_reason_says_whose_move_it_is(reason: Reason) -> None:
+def test_comment_of_a_reason_says_whose_move_it_is() -> None:
     """Every reason ends in one bold line: who, and the next step."""
-    text = render_comment(notice(KIND_OF_OUTCOME[REASONS[reason].outcome], reason=reason))
-    who = {
-        ReasonActor.AUTHOR: r"\*\*Next step, @alice @carol:\*\* ",
-        ReasonActor.MAINTAINER: r"\*\*Next step for a maintainer:\*\* ",
-        ReasonActor.OPERATOR: r"\*\*Next step for the IMQ operator:\*\* ",
-        ReasonActor.NONE: r"\*\*No action needed\.\*\* ",
-    }
-    expected = who[REASONS[reason].next_actor]
-    if reason is Reason.CHECKS_TIMED_OUT:
-        expected = r"\*\*Next step, @alice @carol or a maintainer:\*\* "
-    assert len(re.findall(expected, text)) == 1
+    for reason in Reason:
+        text = render_comment(notice(KIND_OF_OUTCOME[REASONS[reason].outcome], reason=reason))
+        who = {
+            ReasonActor.AUTHOR: r"\*\*Next step, @alice @carol:\*\* ",
+            ReasonActor.MAINTAINER: r"\*\*Next step for a maintainer:\*\* ",
+            ReasonActor.OPERATOR: r"\*\*Next step for the IMQ operator:\*\* ",
+            ReasonActor.NONE: r"\*\*No action needed\.\*\* ",
+        }
+        expected = who[REASONS[reason].next_actor]
+        if reason is Reason.CHECKS_TIMED_OUT:
+            expected = r"\*\*Next step, @alice @carol or a maintainer:\*\* "
+        assert len(re.findall(expected, text)) == 1, reason
 
 
 def test_comment_of_a_check_that_timed_out_mentions_each_person_once_and_no_bot() -> None:

@@ -66,15 +66,15 @@ def test_payload_of_a_push_links_the_pushed_commits(before: str | None, page: st
     assert json.loads(payload(pushed, SITE))["data"]["link"] == f"https://github.com/acme/rocket/{page}"
 
 
-@pytest.mark.parametrize("kind", EventKind)
-def test_every_kind_of_event_has_a_headline(kind: EventKind) -> None:
+def test_every_kind_of_event_has_a_headline() -> None:
     """No sink gets an empty message."""
-    assert set(HEADLINES) == set(EventKind)
-    assert headline(Message(kind=kind, at=AT, event="x"), "main")
+    for kind in EventKind:
+        assert set(HEADLINES) == set(EventKind), kind
+        assert headline(Message(kind=kind, at=AT, event="x"), "main"), kind
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_every_reason_is_a_sentence_without_placeholders(reason: Reason) -> None:
+def test_every_reason_is_a_sentence_without_placeholders() -> None:
     """Labels differ by repository, so the sentence describes them."""
-    message = EJECTED.model_copy(update={"reason": reason})
-    assert "{" not in sentence(message, "main")
+    for reason in Reason:
+        message = EJECTED.model_copy(update={"reason": reason})
+        assert "{" not in sentence(message, "main"), reason

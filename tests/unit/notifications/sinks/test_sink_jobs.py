@@ -19,9 +19,9 @@ def event(name: str, reason: Reason | None = None, **data: Any) -> TimelineEvent
     return TimelineEvent(AT, name, REPOSITORY.id, "main", WHOLE_QUEUE, reason=reason, data=data, id=5)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason", "kind"),
-    [
+def test_kind_of_an_event() -> None:
+    """Each event that people act on has a kind; steps of an entry have none."""
+    for name, reason, kind in [
         ("failed", Reason.CONFLICT, EventKind.EJECTED),
         ("cancelled", Reason.UNQUEUED, EventKind.DEQUEUED),
         ("landed", None, EventKind.LANDED),
@@ -34,11 +34,8 @@ def event(name: str, reason: Reason | None = None, **data: Any) -> TimelineEvent
         ("resumed", Reason.PAUSED_BY_HAND, EventKind.RESUMED),
         ("resumed", Reason.BASE_RED, EventKind.BASE_GREEN),
         ("checking", None, None),
-    ],
-)
-def test_kind_of_an_event(name: str, reason: Reason | None, kind: EventKind | None) -> None:
-    """Each event that people act on has a kind; steps of an entry have none."""
-    assert kind_of(event(name, reason)) is kind
+    ]:
+        assert kind_of(event(name, reason)) is kind, (name, reason, kind)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ FENCE = "```"
 _PARSER = MarkdownIt("commonmark")
 
 
-@pytest.mark.parametrize(
-    ("text", "commands"),
-    [
+def test_line_that_people_see_as_text_is_a_command() -> None:
+    """A command is a line that begins with a slash and a word of ours, perhaps misspelt."""
+    for text, commands in [
         ("/queue", ("queue",)),
         ("Thanks, looks good!\n/queue", ("queue",)),
         ("/queue\n\nThanks!", ("queue",)),
@@ -47,16 +47,13 @@ _PARSER = MarkdownIt("commonmark")
         ("Fine.\n   /queue", ("queue",)),
         ("/queuex", ("queuex",)),
         ("/dequeue", ("dequeue",)),
-    ],
-)
-def test_line_that_people_see_as_text_is_a_command(text: str, commands: tuple[str, ...]) -> None:
-    """A command is a line that begins with a slash and a word of ours, perhaps misspelt."""
-    assert commands_in(text) == commands
+    ]:
+        assert commands_in(text) == commands, (text, commands)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_line_that_is_quoted_shown_or_hidden_is_no_command() -> None:
+    """Who quotes a command, shows how it is written, or fills in a template does not give it."""
+    for text in [
         "",
         "Type /queue to queue it.",
         "- a list\n /queue",
@@ -98,11 +95,8 @@ def test_line_that_people_see_as_text_is_a_command(text: str, commands: tuple[st
         '[a](b "c\n/queue\n")',
         '<a title="\n/queue\n">',
         "\u200b/queue",
-    ],
-)
-def test_line_that_is_quoted_shown_or_hidden_is_no_command(text: str) -> None:
-    """Who quotes a command, shows how it is written, or fills in a template does not give it."""
-    assert commands_in(text) == ()
+    ]:
+        assert commands_in(text) == (), text
 
 
 def test_comment_with_many_commands_gives_one_more_than_are_carried_out() -> None:
@@ -160,9 +154,9 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
         read(command)
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
+def test_longest_comment_is_read_in_no_time_whatever_is_in_it() -> None:
+    """P5: a matcher that backtracks would take hours for these 65,536 characters, and meet the limit of a test."""
+    for piece in [
         "/queue\n",
         "<a\n/queue\n",
         "`" + "\n",
@@ -176,17 +170,14 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
         "<!--",
         "# a\n/why\n",
         "> /queue\n",
-    ],
-)
-def test_longest_comment_is_read_in_no_time_whatever_is_in_it(piece: str) -> None:
-    """P5: a matcher that backtracks would take hours for these 65,536 characters, and meet the limit of a test."""
-    text = (piece * 65_536)[:65_536] + "\n/queue"
-    commands_in(text)
+    ]:
+        text = (piece * 65_536)[:65_536] + "\n/queue"
+        commands_in(text)
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "argument"),
-    [
+def test_command_is_read_with_its_argument() -> None:
+    """Case and spaces do not matter; free text is kept as it was typed."""
+    for line, name, argument in [
         ("queue", CommandName.QUEUE, ""),
         ("imq queue", CommandName.QUEUE, ""),
         ("Queue  STATUS", CommandName.STATUS, ""),
@@ -215,18 +206,15 @@ def test_longest_comment_is_read_in_no_time_whatever_is_in_it(piece: str) -> Non
         ("pause Release   day", CommandName.PAUSE, "Release day"),
         ("resume", CommandName.RESUME, ""),
         ("freeze until 2026-12-24 08:00 holidays", CommandName.FREEZE, "until 2026-12-24 08:00 holidays"),
-    ],
-)
-def test_command_is_read_with_its_argument(line: str, name: CommandName, argument: str) -> None:
-    """Case and spaces do not matter; free text is kept as it was typed."""
-    found = read(line)
-    assert isinstance(found, CommandRequest)
-    assert (found.command.name, found.argument) == (name, argument)
+    ]:
+        found = read(line)
+        assert isinstance(found, CommandRequest), (line, name, argument)
+        assert (found.command.name, found.argument) == (name, argument), (line, name, argument)
 
 
-@pytest.mark.parametrize(
-    ("line", "name"),
-    [
+def test_argument_that_a_command_does_not_take_is_reported_with_the_right_usage() -> None:
+    """Nothing is guessed: the answer shows how it is written."""
+    for line, name in [
         ("queue tomorrow", CommandName.QUEUE),
         ("queue 5", CommandName.QUEUE),
         ("queuex", CommandName.QUEUE),
@@ -240,13 +228,10 @@ def test_command_is_read_with_its_argument(line: str, name: CommandName, argumen
         ("freeze", CommandName.FREEZE),
         ("freeze tomorrow", CommandName.FREEZE),
         ("imq dance", CommandName.HELP),
-    ],
-)
-def test_argument_that_a_command_does_not_take_is_reported_with_the_right_usage(line: str, name: CommandName) -> None:
-    """Nothing is guessed: the answer shows how it is written."""
-    found = read(line)
-    assert isinstance(found, ParseError)
-    assert found.command == CATALOGUE[name]
+    ]:
+        found = read(line)
+        assert isinstance(found, ParseError), (line, name)
+        assert found.command == CATALOGUE[name], (line, name)
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,9 @@ branches:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_read_mistake_has_its_own_sentence() -> None:
+    """Each mistake is reported in the words of the file, with its line, and never in those of a library."""
+    for text, expected in [
         ("- a\n", "line 1: The file must be keys with values, such as `depth: 20`."),
         ("just words\n", "line 1: The file must be keys with values, such as `depth: 20`."),
         ("enabled: on\n", 'line 1: enabled must be true or false, not "on"'),
@@ -143,11 +143,8 @@ branches:
         ("freeze: {windows: [{from: '16', to: '17:00'}]}\n", 'line 1: freeze.windows[0] must be "16:00", "fri 16:00"'),
         (f"freeze:\n  windows: {[{}] * 21}\n", "line 2: freeze.windows has more than 20 values"),
         (f"blocking: {{labels: {list(map(str, range(51)))}}}\n", "line 1: blocking.labels has more than 50 values"),
-    ],
-)
-def test_read_mistake_has_its_own_sentence(text: str, expected: str) -> None:
-    """Each mistake is reported in the words of the file, with its line, and never in those of a library."""
-    assert problems(text)[0].startswith(expected)
+    ]:
+        assert problems(text)[0].startswith(expected), (text, expected)
 
 
 @pytest.mark.parametrize(

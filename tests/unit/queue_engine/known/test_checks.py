@@ -31,9 +31,9 @@ def set_status(state: CheckState = CheckState.PASSED, **changes: Any) -> CheckRe
     return replace(report(state=state, app_id=None), **changes)
 
 
-@pytest.mark.parametrize(
-    ("reports", "believed"),
-    [
+def test_reports_without_a_run_that_is_known_to_have_ended_are_outdated() -> None:
+    """The run itself as it ended, or a newer one of its App and name in its place."""
+    for reports, believed in [
         ([], False),
         ([report(run=5)], True),
         ([report(run=5, state=CheckState.PENDING)], False),
@@ -46,13 +46,8 @@ def set_status(state: CheckState = CheckState.PASSED, **changes: Any) -> CheckRe
         ([report(run=5, state=CheckState.FAILED, completed_at=NOW - SECOND)], False),
         ([report(run=5, state=CheckState.FAILED, completed_at=NOW + SECOND)], True),
         ([report(run=6), report(run=5, state=CheckState.PENDING)], False),
-    ],
-)
-def test_reports_without_a_run_that_is_known_to_have_ended_are_outdated(
-    reports: list[CheckReport], believed: bool
-) -> None:
-    """The run itself as it ended, or a newer one of its App and name in its place."""
-    assert (outdated_reports(reports, BOUND, [ended()], NOW) is None) is believed
+    ]:
+        assert (outdated_reports(reports, BOUND, [ended()], NOW) is None) is believed, (reports, believed)
 
 
 def test_run_under_way_that_is_known_to_have_ended_is_believed_after_a_minute() -> None:

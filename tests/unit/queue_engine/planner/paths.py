@@ -252,7 +252,7 @@ def landed(action: Action | None) -> bool:
     return action == Landing("landed-1")
 
 
-WITHDRAWALS = [
+WITHDRAWALS: list[tuple[dict[str, Any], Reason]] = [
     ({"open": False}, Reason.CLOSED),
     ({"open": False, "merged": True}, Reason.MERGED_ELSEWHERE),
     ({"draft": True}, Reason.DRAFT),

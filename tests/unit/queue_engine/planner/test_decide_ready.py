@@ -7,7 +7,6 @@ import pytest
 
 from queue_engine.config.model import Policy, QueuePermissions
 from queue_engine.domain.facts import (
-    CheckReport,
     CheckState,
     MergeMethod,
     Permission,
@@ -39,9 +38,12 @@ from tests.unit.queue_engine.planner.test_decide import GREEN, RED, RUNNING
 LATE = report("late", CheckState.FAILED)
 
 
-@pytest.mark.parametrize(
-    ("required", "reports", "policy", "merges"),
-    [
+def test_ready_that_waited_is_merged_only_if_its_checks_pass_still() -> None:
+    """P1: since it was found green a check may have failed or begun again; GitHub knows only what it requires itself.
+
+    Nothing required: every report counts, and where none came it is the configuration that lands it all the same.
+    """
+    for required, reports, policy, merges in [
         (("ci",), (GREEN,), POLICY, True),
         (("ci",), (RED,), POLICY, False),
         (("ci",), (RUNNING,), POLICY, False),
@@ -65,28 +67,34 @@ LATE = report("late", CheckState.FAILED)
         ((), (), replace(POLICY, checks=replace(POLICY.checks, land_without=True)), True),
         (("ci",), (), replace(POLICY, checks=replace(POLICY.checks, land_without=True)), False),
         ((), (RUNNING,), replace(POLICY, checks=replace(POLICY.checks, land_without=True)), False),
-    ],
-)
-def test_ready_that_waited_is_merged_only_if_its_checks_pass_still(
-    required: tuple[str, ...], reports: tuple[CheckReport, ...], policy: Policy, merges: bool
-) -> None:
-    """P1: since it was found green a check may have failed or begun again; GitHub knows only what it requires itself.
-
-    Nothing required: every report counts, and where none came it is the configuration that lands it all the same.
-    """
-    facts = facts_with(pull=pull(), comparison=comparison(), rules=rules(*required))
-    waited = entry(status=READY, status_since=NOW - HOUR, base_tip="base-0", newer_tip="base-1", next_poll_at=NOW)
-    assert decide(waited, facts, policy, NOW) == ReadFact(FactKind.CHECKS)
-    action = decide(waited, replace(facts, reports=reports), policy, NOW)
-    if merges:
-        assert isinstance(action, Merge)
-        merging = action.entry
-        assert (merging.run.base_tip, merging.run.tested_tree) == ("base-1", "tree-of-head-1")
-        assert merging.newer_tip is None
-        assert (merging.run.merge_requested_at, merging.run.next_poll_at) == (NOW, None)
-    else:
-        assert isinstance(action, Save)
-        assert (action.entry.status, action.entry.status_since, action.entry.run.next_poll_at) == (CHECKING, NOW, NOW)
+    ]:
+        facts = facts_with(pull=pull(), comparison=comparison(), rules=rules(*required))
+        waited = entry(status=READY, status_since=NOW - HOUR, base_tip="base-0", newer_tip="base-1", next_poll_at=NOW)
+        assert decide(waited, facts, policy, NOW) == ReadFact(FactKind.CHECKS), (required, reports, policy, merges)
+        action = decide(waited, replace(facts, reports=reports), policy, NOW)
+        if merges:
+            assert isinstance(action, Merge), (required, reports, policy, merges)
+            merging = action.entry
+            assert (merging.run.base_tip, merging.run.tested_tree) == ("base-1", "tree-of-head-1"), (
+                required,
+                reports,
+                policy,
+                merges,
+            )
+            assert merging.newer_tip is None, (required, reports, policy, merges)
+            assert (merging.run.merge_requested_at, merging.run.next_poll_at) == (NOW, None), (
+                required,
+                reports,
+                policy,
+                merges,
+            )
+        else:
+            assert isinstance(action, Save), (required, reports, policy, merges)
+            assert (action.entry.status, action.entry.status_since, action.entry.run.next_poll_at) == (
+                CHECKING,
+                NOW,
+                NOW,
+            ), (required, reports, policy, merges)
 
 
 @pytest.mark.parametrize("permission", [Permission.NONE, Permission.READ, Permission.TRIAGE])

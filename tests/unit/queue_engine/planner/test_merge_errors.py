@@ -50,14 +50,14 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize("frame", ["{}", RULESET])
-@pytest.mark.parametrize(("words", "reason"), REFUSALS)
-def test_refused_merge_leaves_for_what_githubs_words_name(words: str, reason: Reason, frame: str) -> None:
+def test_refused_merge_leaves_for_what_githubs_words_name() -> None:
     """At once and in GitHub's words, whether a classic protection says so or a ruleset."""
-    refusal = frame.format(words)
-    assert judge_refused_merge(
-        entry(status=READY, merge_refusals=1), refusal, facts_with(pull=pull()), POLICY, NOW
-    ) == Dequeue(reason, detail=refusal)
+    for words, reason in REFUSALS:
+        for frame in ["{}", RULESET]:
+            refusal = frame.format(words)
+            assert judge_refused_merge(
+                entry(status=READY, merge_refusals=1), refusal, facts_with(pull=pull()), POLICY, NOW
+            ) == Dequeue(reason, detail=refusal), (frame, words, reason)
 
 
 def test_refused_merge_phrases_are_all_used() -> None:
@@ -176,10 +176,10 @@ def test_refused_merge_of_what_conflicts_is_a_conflict_whatever_the_words() -> N
     )
 
 
-@pytest.mark.parametrize(("words", "reason"), REFUSALS)
-def test_refused_merge_in_known_words_is_believed_whatever_of_conflicts_is_unknown(words: str, reason: Reason) -> None:
+def test_refused_merge_in_known_words_is_believed_whatever_of_conflicts_is_unknown() -> None:
     """A rule that GitHub names does not wait for its computation."""
-    facts = facts_with(pull=pull(mergeable=None))
-    assert judge_refused_merge(entry(status=READY, merge_refusals=1), words, facts, POLICY, NOW) == Dequeue(
-        reason, detail=words
-    )
+    for words, reason in REFUSALS:
+        facts = facts_with(pull=pull(mergeable=None))
+        assert judge_refused_merge(entry(status=READY, merge_refusals=1), words, facts, POLICY, NOW) == Dequeue(
+            reason, detail=words
+        ), (words, reason)

@@ -239,9 +239,9 @@ def test_front_decides_only_where_entries_that_wait_behind_it_change_nothing(
 HOTFIX = {"hotfix": True, "preempts": True}
 
 
-@pytest.mark.parametrize(
-    ("halts", "entries", "number"),
-    [
+def test_front_is_the_first_entry_that_may_proceed() -> None:
+    """An entry that has begun stays the front, unless a hotfix preempts it, or it may not proceed and another may."""
+    cases: list[tuple[list[Blocker], list[dict[str, Any]], int | None]] = [
         # Nothing in the way: the front, any entry.
         ([], [{}, {}], 1),
         ([], [{"status": CHECKING}, {}], 1),
@@ -277,13 +277,9 @@ HOTFIX = {"hotfix": True, "preempts": True}
         # A pause and broken rules exempt no entry.
         ([HALT], [{"freeze_exempt": True, "fixes_base": True, **HOTFIX}], None),
         ([Blocker(Reason.MISCONFIGURED, "line 1")], [{"freeze_exempt": True, "fixes_base": True}], None),
-    ],
-)
-def test_front_is_the_first_entry_that_may_proceed(
-    halts: Sequence[Blocker], entries: list[dict[str, Any]], number: int | None
-) -> None:
-    """An entry that has begun stays the front, unless a hotfix preempts it, or it may not proceed and another may."""
-    assert front_of(line(*entries), halts) == number
+    ]
+    for halts, entries, number in cases:
+        assert front_of(line(*entries), halts) == number, (halts, entries, number)
 
 
 def test_front_is_not_an_entry_that_is_blocked() -> None:

@@ -9,7 +9,7 @@ import pytest
 from queue_engine.config.model import FreezeRules, Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import Blocker, BlockerNotices
-from queue_engine.domain.model import Pause, Queue, RedBase
+from queue_engine.domain.model import Pause, RedBase
 from queue_engine.domain.policy import FreezeWindow
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.queue_status import (
@@ -37,9 +37,9 @@ def announced(reason: Reason, until: datetime | None = None, **more: Any) -> str
     return BlockerNotices.of([Blocker(reason, "the fair", until, **more)], ()).to_json()
 
 
-@pytest.mark.parametrize(
-    ("stored", "policy", "reasons"),
-    [
+def test_blockers_of_the_policy_are_known_without_it_as_far_as_announced() -> None:
+    """Stored blockers are shown as they are; an announcement counts for a window or a fault, and while it can apply."""
+    for stored, policy, reasons in [
         (queue(), POLICY, []),
         (queue(), WINDOW, ["frozen"]),
         (queue(pauses=(PAUSE,), red=RED), WINDOW, ["paused_by_hand", "frozen", "base_red"]),
@@ -56,13 +56,12 @@ def announced(reason: Reason, until: datetime | None = None, **more: Any) -> str
         (queue(announced=announced(Reason.FROZEN, NOW)), None, []),
         (queue(announced=announced(Reason.FROZEN, recorded=True)), None, []),
         (queue(announced=announced(Reason.BASE_RED)), None, []),
-    ],
-)
-def test_blockers_of_the_policy_are_known_without_it_as_far_as_announced(
-    stored: Queue, policy: Policy | None, reasons: list[str]
-) -> None:
-    """Stored blockers are shown as they are; an announcement counts for a window or a fault, and while it can apply."""
-    assert [blocker.reason.value for blocker in queue_blockers(stored, policy, NOW)] == reasons
+    ]:
+        assert [blocker.reason.value for blocker in queue_blockers(stored, policy, NOW)] == reasons, (
+            stored,
+            policy,
+            reasons,
+        )
 
 
 def test_entry_behind_the_front_waits_for_it() -> None:

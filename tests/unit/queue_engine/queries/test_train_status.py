@@ -4,8 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
@@ -49,9 +47,9 @@ def memory(*queue: int, qualified: tuple[int, ...] = (), **stored: Any) -> dict[
 FAILED = [{"suspects": [1, 2, 3], "content": [1, 2, 3]}]
 
 
-@pytest.mark.parametrize(
-    ("runs", "stored", "number", "expected"),
-    [
+def test_notice_says_what_the_trains_do_with_a_member() -> None:
+    """Each member learns who is tested with it, what a bisection does, and what it waits for."""
+    for runs, stored, number, expected in [
         ([run(7, 1, 2)], memory(1, 2), 1, TrainNotice(progress=TrainProgress.TESTING, members=(1, 2))),
         (
             [run(7, 1, state=RunState.BUILDING)],
@@ -100,15 +98,10 @@ FAILED = [{"suspects": [1, 2, 3], "content": [1, 2, 3]}]
         ([], memory(1, qualified=(1,)), 1, TrainNotice(progress=TrainProgress.QUALIFIED)),
         ([], memory(1), 1, None),
         ([], {}, 1, None),
-    ],
-)
-def test_notice_says_what_the_trains_do_with_a_member(
-    runs: list[Run], stored: dict[str, Any], number: int, expected: TrainNotice | None
-) -> None:
-    """Each member learns who is tested with it, what a bisection does, and what it waits for."""
-    found = train_status(runs, stored).notice(number)
-    known = found and found.model_copy(update={"run": None, "branch": None})
-    assert known == expected
+    ]:
+        found = train_status(runs, stored).notice(number)
+        known = found and found.model_copy(update={"run": None, "branch": None})
+        assert known == expected, (runs, stored, number, expected)
 
 
 def test_notice_has_the_suspicion_that_the_plan_stored() -> None:

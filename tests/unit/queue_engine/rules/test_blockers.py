@@ -45,9 +45,9 @@ def queue(**changes: Any) -> Queue:
     return replace(Queue(1, REPOSITORY, "main", None, 0), **changes)
 
 
-@pytest.mark.parametrize(
-    ("slots", "policy", "expected"),
-    [
+def test_blockers_of_a_queue_are_all_that_hold_the_most_important_first() -> None:
+    """A pause that has ended, and a freeze that is over, block nothing."""
+    cases: list[tuple[dict[str, Any], Policy, list[Reason]]] = [
         ({}, POLICY, []),
         ({"pauses": (PAUSE,)}, POLICY, [Reason.PAUSED_BY_HAND]),
         ({"pauses": (BY_HAND,)}, POLICY, [Reason.FROZEN]),
@@ -65,13 +65,9 @@ def queue(**changes: Any) -> Queue:
             replace(WINDOW, fault="line 1"),
             [Reason.PAUSED_BY_HAND, Reason.MISCONFIGURED, Reason.FROZEN, Reason.BASE_RED],
         ),
-    ],
-)
-def test_blockers_of_a_queue_are_all_that_hold_the_most_important_first(
-    slots: dict[str, Any], policy: Policy, expected: list[Reason]
-) -> None:
-    """A pause that has ended, and a freeze that is over, block nothing."""
-    assert [each.reason for each in blockers_of(queue(**slots), policy, NOW)] == expected
+    ]
+    for slots, policy, expected in cases:
+        assert [each.reason for each in blockers_of(queue(**slots), policy, NOW)] == expected, (slots, policy, expected)
 
 
 def test_blocker_has_an_end_only_if_that_is_known() -> None:

@@ -23,9 +23,9 @@ from tests.unit.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, SECOND
 PENDING, FAILED = CheckState.PENDING, CheckState.FAILED
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_address_that_is_none_of_the_web_is_no_link() -> None:
+    """Everyone with write access sets a status with an address."""
+    for address in [
         "javascript:alert(1)",
         "JavaScript:alert(1)",
         " https://ci.example/1",
@@ -44,11 +44,8 @@ PENDING, FAILED = CheckState.PENDING, CheckState.FAILED
         "https://cí.example/",
         "",
         None,
-    ],
-)
-def test_address_that_is_none_of_the_web_is_no_link(address: str | None) -> None:
-    """Everyone with write access sets a status with an address."""
-    assert safe_link(address) is None
+    ]:
+        assert safe_link(address) is None, address
 
 
 @pytest.mark.parametrize("address", ["https://ci.example/1?job=2#step:3:4", "http://localhost:8080/job/1"])

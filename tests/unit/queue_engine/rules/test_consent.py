@@ -21,7 +21,7 @@ from tests.unit.queue_engine.examples import (
     pull,
 )
 
-WITHDRAWALS = [
+WITHDRAWALS: list[tuple[dict[str, Any], Reason]] = [
     ({"merged": True, "open": False}, Reason.MERGED_ELSEWHERE),
     ({"open": False}, Reason.CLOSED),
     ({"base_branch": "release"}, Reason.BASE_CHANGED),
@@ -37,29 +37,22 @@ def _lost(queued: Entry, read: PullRequest, policy: Policy) -> Reason | None:
     return None if lost is None else lost.reason
 
 
-@pytest.mark.parametrize("status", WAITING)
-@pytest.mark.parametrize(("changes", "reason"), WITHDRAWALS)
-def test_consent_withdrawn_in_any_waiting_status_is_noticed(
-    status: EntryStatus, changes: dict[str, Any], reason: Reason
-) -> None:
+def test_consent_withdrawn_in_any_waiting_status_is_noticed() -> None:
     """Close, draft, base edit, label removal, a deleted fork: the same everywhere in the queue."""
-    assert _lost(entry(status=status), pull(**changes), POLICY) is reason
+    for changes, reason in WITHDRAWALS:
+        for status in WAITING:
+            assert _lost(entry(status=status), pull(**changes), POLICY) is reason, (status, changes, reason)
 
 
-@pytest.mark.parametrize("status", WAITING)
-@pytest.mark.parametrize(
-    ("policy", "changes", "reason"),
-    [
+def test_consent_ends_in_any_waiting_status_when_the_configuration_keeps_it_out() -> None:
+    """A blocking label or title set while it waits counts as at admission."""
+    for policy, changes, reason in [
         (Policy(enabled=False), {}, Reason.BRANCH_NOT_SERVED),
         (Policy(blocking=BlockRules(labels=frozenset({"docs"}))), {}, Reason.BLOCKED_BY_LABEL),
         (Policy(blocking=BlockRules(titles=("(?i)do not",))), {"title": "DO NOT MERGE"}, Reason.BLOCKED_BY_TITLE),
-    ],
-)
-def test_consent_ends_in_any_waiting_status_when_the_configuration_keeps_it_out(
-    status: EntryStatus, policy: Policy, changes: dict[str, Any], reason: Reason
-) -> None:
-    """A blocking label or title set while it waits counts as at admission."""
-    assert _lost(entry(status=status), pull(**changes), policy) is reason
+    ]:
+        for status in WAITING:
+            assert _lost(entry(status=status), pull(**changes), policy) is reason, (status, policy, changes, reason)
 
 
 def test_consent_is_not_judged_by_labels_of_a_configuration_that_cannot_be_read() -> None:

@@ -25,15 +25,15 @@ ALLOWED = {
 } | {(waiting, left) for waiting in ("pending", "updating", "checking", "ready") for left in ("failed", "cancelled")}
 
 
-@pytest.mark.parametrize("new", EntryStatus)
-@pytest.mark.parametrize("old", EntryStatus)
-def test_transition_of_every_pair_is_allowed_or_refused_as_designed(old: EntryStatus, new: EntryStatus) -> None:
+def test_transition_of_every_pair_is_allowed_or_refused_as_designed() -> None:
     """Only the transitions of the design exist; staying as one is, is none."""
-    if old is new or (old.value, new.value) in ALLOWED:
-        check_transition(old, new)
-    else:
-        with pytest.raises(TransitionError, match=f"{old} does not lead to {new}"):
-            check_transition(old, new)
+    for old in EntryStatus:
+        for new in EntryStatus:
+            if old is new or (old.value, new.value) in ALLOWED:
+                check_transition(old, new)
+            else:
+                with pytest.raises(TransitionError, match=f"{old} does not lead to {new}"):
+                    check_transition(old, new)
 
 
 def standing(*statuses: EntryStatus) -> list[Entry]:

@@ -3,9 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckState
 from queue_engine.rules.blockers import base_checked
 from tests.unit.queue_engine.examples import MINUTE, NOW, POLICY, SECOND, report
 from tests.unit.queue_engine.rules.blocker_examples import RED
@@ -17,10 +15,12 @@ NAMESAKE_PASSED = report("ci", app_id=11)
 ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
 
 
-@pytest.mark.parametrize("tip", ["tip-1", "tip-2"])
-@pytest.mark.parametrize(
-    ("reports", "red"),
-    [
+def test_base_that_was_polled_is_red_until_the_check_passes() -> None:
+    """Other failing checks there have held up no entry, nor has another App's of its name.
+
+    A run and a status of one App and name have both to pass.
+    """
+    for reports, red in [
         ([FAILED], True),
         ([RUNNING], True),
         ([PASSED, FAILED], True),
@@ -29,18 +29,13 @@ ANYBODYS = report("ci", CheckState.FAILED, app_id=None)
         ([PASSED, NAMESAKE_FAILED], False),
         ([PASSED, ANYBODYS], False),
         ([FAILED, NAMESAKE_PASSED], True),
-    ],
-)
-def test_base_that_was_polled_is_red_until_the_check_passes(reports: list[CheckReport], red: bool, tip: str) -> None:
-    """Other failing checks there have held up no entry, nor has another App's of its name.
-
-    A run and a status of one App and name have both to pass.
-    """
-    known = base_checked(RED, tip, reports, POLICY, NOW)
-    assert (known is not None) == red
-    if known is not None:
-        assert (known.check, known.tip, known.since, known.polls) == ("ci", tip, NOW, 1)
-        assert known.next_poll_at == NOW + POLICY.check_poll.base
+    ]:
+        for tip in ["tip-1", "tip-2"]:
+            known = base_checked(RED, tip, reports, POLICY, NOW)
+            assert (known is not None) == red, (tip, reports, red)
+            if known is not None:
+                assert (known.check, known.tip, known.since, known.polls) == ("ci", tip, NOW, 1), (tip, reports, red)
+                assert known.next_poll_at == NOW + POLICY.check_poll.base, (tip, reports, red)
 
 
 def test_base_that_moved_and_on_which_nothing_reports_is_not_held_to_be_red_for_long() -> None:

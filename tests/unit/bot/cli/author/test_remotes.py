@@ -5,9 +5,9 @@ import pytest
 from bot.cli.author.clone import RemoteRepository, parse_folder, parse_remote
 
 
-@pytest.mark.parametrize(
-    ("url", "host"),
-    [
+def test_every_form_of_a_remote_names_its_repository() -> None:
+    """As git's page on URLs lists them; a password in one is dropped."""
+    for url, host in [
         ("https://github.com/acme/widgets.git", "github.com"),
         ("https://github.com/acme/widgets", "github.com"),
         ("https://github.com/acme/widgets/", "github.com"),
@@ -20,13 +20,10 @@ from bot.cli.author.clone import RemoteRepository, parse_folder, parse_remote
         ("git://github.com/acme/widgets.git", "github.com"),
         ("https://GITHUB.example.com/acme/widgets.git", "github.example.com"),
         ("http://127.0.0.1:8080/acme/widgets.git", "127.0.0.1:8080"),
-    ],
-)
-def test_every_form_of_a_remote_names_its_repository(url: str, host: str) -> None:
-    """As git's page on URLs lists them; a password in one is dropped."""
-    found = parse_remote(url)
-    assert found is not None
-    assert (found.host, found.full_name) == (host, "acme/widgets")
+    ]:
+        found = parse_remote(url)
+        assert found is not None, (url, host)
+        assert (found.host, found.full_name) == (host, "acme/widgets"), (url, host)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ REPOSITORY = Repository(5, "ada", "engine", 9)
 GRANTED = dict(read_manifest().permissions)
 
 
-@pytest.mark.parametrize(
-    ("target", "method", "template", "scope"),
-    [
+def test_scope_of_a_call_is_one_repository_and_what_it_does() -> None:
+    """Only lists of a whole installation, and what its owner shares, are not narrowed to a repository."""
+    cases: list[tuple[Repository | int, str, str, Scope]] = [
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/pulls/{pull_number}", Scope(9, 5, Purpose.READ)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/contents/.github/imq.yml", Scope(9, 5, Purpose.READ)),
         (REPOSITORY, "GET", "/repos/{owner}/{repo}/actions/runs{?head_sha}", Scope(9, 5, Purpose.READ)),
@@ -40,13 +40,9 @@ GRANTED = dict(read_manifest().permissions)
         ),
         (9, "GET", "/installation/repositories?per_page=100", Scope(9, None, Purpose.LIST)),
         (9, "GET", "/repos/{owner}/{repo}/contents/.github/imq.yml", Scope(9, None, Purpose.SHARED)),
-    ],
-)
-def test_scope_of_a_call_is_one_repository_and_what_it_does(
-    target: Repository | int, method: str, template: str, scope: Scope
-) -> None:
-    """Only lists of a whole installation, and what its owner shares, are not narrowed to a repository."""
-    assert scope_of(target, Call(method, template)) == scope
+    ]
+    for target, method, template, scope in cases:
+        assert scope_of(target, Call(method, template)) == scope, (target, method, template, scope)
 
 
 def test_purposes_that_reach_a_whole_installation_change_nothing() -> None:

@@ -1,0 +1,382 @@
+"""Convert Mergify's conditions, `[-][#]attribute[operator value]`. Source: Mergify's documents, "Conditions"."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from bot.cli.convert.conversion import Branches, Conversion, Verdict
+from queue_engine.config.document import Place
+
+_CONDITION = re.compile(
+    r"(?P<minus>-)?\s*(?P<count>#)?\s*(?P<attribute>[a-zA-Z][a-zA-Z0-9-]*)\s*"
+    r"(?:(?P<operator>!=|≠|~=|\*=|>=|≥|<=|≤|=|:|<|>)\s*(?P<value>.*))?",
+    re.DOTALL,
+)
+_SPELT = {"≠": "!=", "≥": ">=", "≤": "<=", ":": "="}
+
+
+class Condition(NamedTuple):
+    """One condition, read."""
+
+    negated: bool
+    counted: bool
+    attribute: str
+    operator: str
+    value: str
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it asks that there is none of something."""
+        none = self.operator in ("=", "<=") and self.value == "0"
+        return (self.counted and not self.negated and (none or (self.operator == "<" and self.value == "1"))) or (
+            not self.counted and self.negated and self.operator in ("", "~=")
+        )
+
+
+def parsed(text: object) -> Condition | None:
+    """Read a condition; None if it is not one."""
+    found = _CONDITION.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        return None
+    operator = _SPELT.get(found["operator"] or "", found["operator"] or "")
+    value = (found["value"] or "").strip()
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
+    negated = bool(found["minus"]) != (operator == "!=")
+    if value in ("false", "False") and operator == "=":
+        negated, operator, value = not negated, "", ""
+    elif value in ("true", "True") and operator == "=":
+        operator, value = "", ""
+    return Condition(negated, bool(found["count"]), found["attribute"], "=" if operator == "!=" else operator, value)
+
+
+_OBEYED = "IMQ obeys the rules of GitHub."
+_EVERY = "Where no check is required, IMQ waits for every check that reports, and each has to pass."
+_LABELER = "IMQ has no such condition. Have a workflow set the trigger label where it holds."
+_OWNERS = "Name the people or teams in CODEOWNERS; GitHub's rule for pull requests then requires their review."
+
+_NARROW = {
+    "author": "IMQ has no condition on authors. Have Dependabot, Renovate or a workflow set the trigger label; "
+    "`who_may_queue` says who may queue.",
+    "review-requested": "IMQ does not wait for requested reviews. Require approvals, or code owners, on GitHub.",
+    "schedule": "`freeze.windows` names the times in which nothing lands.",
+    "current-datetime": "`freeze.windows` names the times in which nothing lands.",
+    "depends-on": "Base the pull request on the branch of the other: IMQ lands both, one after the other.",
+    "queue-name": "IMQ has one queue for a base branch.",
+    "queue-position": "`depth` limits the queue.",
+}
+
+
+class Conditions:
+    """What conditions add to a conversion: rules for base branches, labels, checks, and rules of GitHub."""
+
+    def __init__(self, made: Conversion) -> None:
+        self._made = made
+        self._named: list[Branches] = []
+        self._everywhere = False
+        self._has_trigger = False
+        self._later: list[tuple[Place, list[str], Branches]] = []
+        """Labels of queues: they queue if no rule for pull requests names a label."""
+
+    def entrance(self, place: Place, conditions: Any) -> None:
+        """Convert the conditions of a rule that queues."""
+        leaves = list(_flat(place, conditions))
+        branches = self._bases(leaves)
+        if branches:
+            self._named.append(branches)
+        else:
+            self._everywhere = True
+        narrow = any(self._narrows(each) for _, each in leaves)
+        triggers = [(at, labels) for at, each in leaves if (labels := _labels(each))]
+        for at, each in leaves:
+            if not _labels(each):
+                self._leaf(at, each, branches)
+        for at, labels in triggers:
+            if narrow or len(triggers) > 1:
+                text = "The rule has further conditions that IMQ lacks, so this label alone queues nothing: "
+                self._made.missing(at, text + "a workflow may set the trigger label where all of them hold.")
+            else:
+                self._has_trigger = True
+                self._trigger(at, labels, branches)
+        if not triggers:
+            text = (
+                "Mergify queues by itself what meets the conditions; IMQ queues what gets a trigger label or `/queue`."
+            )
+            if not _has_values(conditions):
+                self._made.find(place, Verdict.NEARLY, text)
+            elif text not in self._made.notes:
+                self._made.notes.append(text)
+
+    def queue(self, place: Place, conditions: Any, *, by_itself: bool) -> None:
+        """Convert the conditions of a queue."""
+        leaves = list(_flat(place, conditions))
+        branches = self._bases(leaves)
+        if by_itself and branches:
+            self._named.append(branches)
+        elif by_itself:
+            self._everywhere = True
+        narrow = any(self._narrows(each) for _, each in leaves)
+        for at, each in leaves:
+            if labels := _labels(each):
+                self._later.append((at, [] if narrow else labels, branches))
+            else:
+                self._leaf(at, each, branches)
+        if not _has_values(conditions):
+            self._made.same(place, "It has no condition.")
+
+    def finish(self) -> None:
+        """Decide what could be decided only after all rules."""
+        together: dict[Place, int] = {}
+        for at, _, _ in self._later:
+            together[at[:-1]] = together.get(at[:-1], 0) + 1
+        for at, labels, branches in self._later:
+            if self._has_trigger or not labels or together[at[:-1]] > 1:
+                text = "IMQ queues by one label of several; another cannot be required beside it."
+                self._made.missing(at, text)
+            else:
+                self._trigger(at, labels, branches)
+        if self._named and not self._everywhere:
+            self._made.put((), "enabled", False)
+            for branches in self._named:
+                self._made.put((), "enabled", True, branches=branches)
+
+    def labels_alone(self, conditions: Any) -> list[str]:
+        """Return the labels of conditions that ask for one of them and for nothing else."""
+        leaves = [each for _, each in _flat((), conditions)]
+        return _labels(leaves[0]) if len(leaves) == 1 else []
+
+    def _trigger(self, at: Place, labels: list[str], branches: Branches) -> None:
+        given = labels[:5]
+        self._made.put(at, "trigger_labels", given, "Five labels at most queue." if len(labels) > 5 else "", branches)
+
+    # Base branches.
+
+    def _bases(self, leaves: list[tuple[Place, Any]]) -> Branches:
+        """Return the base branches that conditions name; empty for any."""
+        for at, each in leaves:
+            names = _alternatives(each, "base", ("=", "~="))
+            globs = [glob for name in names if (glob := _glob(*name)) and self._made.can_name(glob)]
+            if names and len(globs) == len(names):
+                self._made.same(at, "The rules for this branch are under `branches`.")
+                return tuple(dict.fromkeys(globs))
+        return ()
+
+    # Single conditions.
+
+    def _narrows(self, leaf: Any) -> bool:
+        """Whether a condition narrows a rule in a way that IMQ cannot follow."""
+        if isinstance(leaf, dict):
+            return not (_labels(leaf) or _alternatives(leaf, "base", ("=", "~=")) or _one_check(leaf))
+        found = parsed(leaf)
+        if found is None or found.attribute not in _FOLLOWED:
+            return True
+        return found.attribute == "label" and not found.negated and not _labels(leaf)
+
+    def _leaf(self, at: Place, leaf: Any, branches: Branches) -> None:
+        if isinstance(leaf, dict):
+            self._alternative(at, leaf, branches)
+            return
+        found = parsed(leaf)
+        if found is None:
+            self._made.missing(at, "This is no condition that Mergify's documents name.")
+            return
+        self._one(at, found, branches)
+
+    def _alternative(self, at: Place, leaf: dict[str, Any], branches: Branches) -> None:
+        """Convert `or` and `not`."""
+        if _alternatives(leaf, "base", ("=", "~=")):
+            self._base(at)
+        elif name := _one_check(leaf):
+            self._made.put(at, "checks.required", [name], branches=branches)
+        elif "or" in leaf:
+            text = "IMQ's rules hold all together: it has no alternatives. Have a workflow set the trigger label."
+            self._made.missing(at, text)
+        else:
+            self._made.missing(at, "IMQ's rules hold all together, and none is turned round.")
+
+    def _base(self, at: Place) -> None:
+        if not any(each.place == at for each in self._made.findings):
+            self._made.missing(at, "IMQ names base branches by wildcards: write them under `branches`.")
+
+    def _one(self, at: Place, found: Condition, branches: Branches) -> None:
+        made, negated, value = self._made, found.negated, found.value
+        match found.attribute:
+            case "base" if negated and found.operator == "=" and made.can_name(value):
+                made.branch_first(value)
+                made.put(at, "enabled", False, branches=(value,))
+            case "base":
+                self._base(at)
+            case "label" if negated and (labels := _names(found) or _literals(found)):
+                differs = "" if _names(found) else "IMQ blocks labels of exactly these names."
+                made.put(at, "blocking.labels", labels, differs, branches)
+            case "title" if negated and found.operator == "~=":
+                made.put(at, "blocking.titles", [value], branches=branches)
+            case "draft" | "conflict" | "merged" | "closed" | "locked" if negated:
+                made.same(at, "IMQ queues none that is.")
+            case "check-success" | "status-success" if not negated and found.operator == "=" and not found.counted:
+                text = "A skipped or neutral check passes, too, as on GitHub. IMQ requires it of every pull request."
+                made.put(at, "checks.required", [value], text, branches)
+            case "check-success-or-neutral" | "check-neutral" | "check-skipped" if (
+                not negated and found.operator == "="
+            ):
+                text = "A successful, skipped or neutral check passes, as on GitHub."
+                made.put(at, "checks.required", [value], text, branches)
+            case "check-failure" | "status-failure" | "check-pending" | "check-timed-out" | "check-stale" | "check":
+                self._checks(at, found)
+            case "check-success" | "status-success" | "check-cancelled" | "check-skipped" | "check-neutral":
+                self._checks(at, found)
+            case "approved-reviews-by" | "changes-requested-reviews-by" | "review-threads-unresolved":
+                self._reviews(at, found)
+            case "github-review-decision" | "branch-protection-review-decision" | "review-threads-resolved":
+                made.same(at, _OBEYED)
+            case "github-review-approved" | "commits-behind":
+                made.same(at, _OBEYED if found.attribute != "commits-behind" else "IMQ tests on the newest base.")
+            case "commits-unverified" if found.is_none:
+                made.elsewhere(at, "required_signatures", "A rule of GitHub requires signatures; IMQ obeys it.")
+            case "linear-history" if not negated:
+                made.elsewhere(at, "required_linear_history", "A rule of GitHub requires it; IMQ obeys it.")
+            case attribute:
+                made.missing(at, _NARROW.get(attribute, _LABELER))
+
+    def _checks(self, at: Place, found: Condition) -> None:
+        counts = found.counted and not found.negated
+        if found.is_none or (found.negated and found.attribute != "check-success") or counts:
+            self._made.find(at, Verdict.NEARLY, _EVERY)
+        else:
+            self._made.missing(at, "IMQ requires checks by name, not by pattern: list each in `checks.required`.")
+
+    def _reviews(self, at: Place, found: Condition) -> None:
+        made, rule = self._made, "pull_request"
+        obeyed = "GitHub's rule for pull requests has it, and IMQ obeys that rule."
+        if found.attribute == "review-threads-unresolved" and found.is_none:
+            made.elsewhere(at, rule, obeyed, required_review_thread_resolution=True)
+        elif found.attribute == "changes-requested-reviews-by" and found.is_none:
+            text = "GitHub refuses a merge while a reviewer asks for changes, where its rule requires an approval."
+            made.elsewhere(at, rule, text, required_approving_review_count=1)
+        elif found.counted and not found.negated and found.value.isdecimal() and found.operator in (">=", ">", "="):
+            least = int(found.value[:4]) + (found.operator == ">")
+            if least:
+                made.elsewhere(at, rule, obeyed, required_approving_review_count=min(least, 10))
+            else:
+                made.same(at, "No approval is required.")
+        elif not found.counted and not found.negated and found.attribute == "approved-reviews-by":
+            made.elsewhere(at, rule, _OWNERS, require_code_owner_review=True, required_approving_review_count=1)
+        else:
+            made.missing(at, "IMQ has no condition on reviews of its own; it obeys the rules of GitHub.")
+
+
+_FOLLOWED = frozenset(
+    {
+        "base",
+        "label",
+        "title",
+        "draft",
+        "conflict",
+        "merged",
+        "closed",
+        "locked",
+        "check-success",
+        "status-success",
+        "check-success-or-neutral",
+        "check-neutral",
+        "check-skipped",
+        "check-failure",
+        "status-failure",
+        "check-pending",
+        "check-timed-out",
+        "check-stale",
+        "check",
+        "approved-reviews-by",
+        "changes-requested-reviews-by",
+        "review-threads-unresolved",
+        "github-review-decision",
+        "branch-protection-review-decision",
+        "review-threads-resolved",
+        "github-review-approved",
+        "commits-behind",
+        "commits-unverified",
+        "linear-history",
+    }
+)
+"""Attributes on which IMQ, or a rule of GitHub, has conditions."""
+
+
+def _flat(place: Place, conditions: Any) -> Iterator[tuple[Place, Any]]:
+    """Yield the conditions that hold together, also of nested `and`, with their places."""
+    if isinstance(conditions, dict) and list(conditions) == ["and"]:
+        yield from _flat((*place, "and"), conditions["and"])
+    elif isinstance(conditions, list):
+        for index, each in enumerate(conditions):
+            yield from _flat((*place, index), each)
+    elif (isinstance(conditions, dict) and conditions) or isinstance(conditions, str):
+        yield place, conditions
+
+
+def _has_values(conditions: Any) -> bool:
+    return isinstance(conditions, list | dict) and bool(conditions)
+
+
+def _names(found: Condition) -> list[str]:
+    """Return the texts that a condition compares with: one, or those of a regular expression of literals."""
+    if found.counted:
+        return []
+    whole = found.value.startswith("^") and found.value.endswith("$")
+    return [found.value] if found.operator == "=" and found.value else _literals(found) if whole else []
+
+
+_LITERALS = re.compile(r"\^?\(?(?:\?:)?((?:[\w /-]|\\[./-])+(?:\|(?:[\w /-]|\\[./-])+)*)\)?\$?")
+
+
+def _literals(found: Condition) -> list[str]:
+    """Return the alternatives of a regular expression that has nothing but literals."""
+    whole = _LITERALS.fullmatch(found.value) if found.operator == "~=" and not found.counted else None
+    return [each.replace("\\", "") for each in whole[1].split("|")] if whole else []
+
+
+def _labels(leaf: Any) -> list[str]:
+    """Return the labels of which a condition asks for one; none if it asks for something else."""
+    if isinstance(leaf, dict):
+        below = leaf.get("or") if list(leaf) == ["or"] else None
+        found = [_labels(each) for each in below] if isinstance(below, list) and below else [[]]
+        return [name for names in found for name in names] if all(found) else []
+    one = parsed(leaf)
+    return _names(one) if one is not None and one.attribute == "label" and not one.negated else []
+
+
+def _alternatives(leaf: Any, attribute: str, operators: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return operator and value of each alternative, if all are about this attribute."""
+    leaves = leaf.get("or") if isinstance(leaf, dict) and list(leaf) == ["or"] else [leaf]
+    found = [parsed(each) for each in leaves] if isinstance(leaves, list) else [None]
+    if all(each and each.attribute == attribute and not each.negated and each.operator in operators for each in found):
+        return [(each.operator, each.value) for each in found if each]
+    return []
+
+
+_PASSING = frozenset({"check-success", "check-neutral", "check-skipped", "status-success", "check-success-or-neutral"})
+
+
+def _one_check(leaf: Any) -> str:
+    """Return the name of a check, if each alternative is that it passes, as GitHub counts it."""
+    leaves = leaf.get("or") if isinstance(leaf, dict) and list(leaf) == ["or"] else None
+    found = [parsed(each) for each in leaves] if isinstance(leaves, list) and leaves else [None]
+    names = {
+        each.value if each and each.attribute in _PASSING and each.operator == "=" and not each.negated else ""
+        for each in found
+    }
+    return names.pop() if len(names) == 1 else ""
+
+
+_GLOB = re.compile(r"\.[*+]|\\d\+?|\[0-9\]\+?|\\[./-]|[\w/-]")
+_GLOBS = {".*": "**", ".+": "**", "\\d": "*", "\\d+": "*", "[0-9]": "*", "[0-9]+": "*"}
+
+
+def _glob(operator: str, value: str) -> str:
+    """Write wildcards for a branch, or for a regular expression that is hardly more; empty if it is more."""
+    if operator == "=":
+        return value
+    inner = value.removeprefix("^").removesuffix("$")
+    parts = _GLOB.findall(inner)
+    if not inner or "".join(parts) != inner:
+        return ""
+    glob = "".join(_GLOBS.get(part, part.replace("\\", "")) for part in parts)
+    return f"{'' if value.startswith('^') else '**'}{glob}{'' if value.endswith('$') else '**'}".replace("****", "**")

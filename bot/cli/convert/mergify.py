@@ -1,0 +1,421 @@
+"""Convert `.mergify.yml`. Sources: Mergify's documents and its published JSON Schema.
+
+Mergify has many queues with conditions; IMQ has one queue for a base branch. So what a rule says counts for its base
+branches, and what narrows a rule further queues nothing by itself: a conversion never lets more in than Mergify did.
+"""
+
+import re
+from typing import Any
+
+from bot.cli.convert.conditions import Conditions
+from bot.cli.convert.conversion import Conversion, Source, Verdict, duration, literal_template
+from queue_engine.config.document import Place
+
+_NOTES = (
+    "`@mergifyio queue` becomes `/queue`, `@mergifyio dequeue` becomes `/unqueue`; or use the trigger label.",
+    "IMQ does no work outside its queue: rules that label, comment, backport or assign become workflows.",
+)
+
+_ACTIONS = {
+    "assign": "A workflow may do it: `gh pr edit --add-assignee`.",
+    "backport": "A workflow may do it, such as the action korthout/backport-action.",
+    "close": "A workflow may do it: `gh pr close`.",
+    "comment": "A workflow may do it: `gh pr comment`.",
+    "copy": "A workflow may do it: cherry-pick onto a branch, and `gh pr create`.",
+    "edit": "A workflow may do it: `gh pr ready`, or `gh pr ready --undo`.",
+    "github_actions": "Let the workflow start by GitHub's own events.",
+    "label": "A workflow may do it: `gh pr edit --add-label`, or the action actions/labeler.",
+    "post_check": "A job of a workflow is a check.",
+    "rebase": "IMQ updates the pull request at the front itself; `gh pr update-branch --rebase` rebases another.",
+    "request_reviews": "A file CODEOWNERS has GitHub request reviews.",
+    "review": "IMQ never approves. A workflow may: `gh pr review --approve`.",
+    "squash": "`merge.method: squash` squashes when a pull request lands.",
+    "update": "IMQ updates the pull request at the front itself; `gh pr update-branch` updates another.",
+}
+_SECTIONS = {
+    "extends": "IMQ has one shared file, `.github/imq.yml` in the owner's repository `.github`; convert that one, too.",
+    "commands_restrictions": "`who_may_queue` says who may use IMQ's commands.",
+    "merge_protections": "Rules of GitHub decide what may merge, and IMQ obeys them; `checks.required` adds checks.",
+    "merge_protections_settings": "Rules of GitHub decide what may merge, and IMQ obeys them.",
+    "scopes": "IMQ has one queue for a base branch. Trains test many pull requests together, whatever they change.",
+    "partition_rules": "IMQ has one queue for a base branch, also in a repository of many projects.",
+}
+_METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "rebase", "merge-batch": "merge"}
+_ACCOUNT = "IMQ acts as its App, and never as a person."
+_IN_PLACE = "IMQ tests one pull request on its own branch, and several on a branch of IMQ's."
+_OPTIONS = {
+    "allow_checks_interruption": "`preempts` of a label in `priority.labels` lets it interrupt checks.",
+    "allow_inplace_checks": _IN_PLACE,
+    "allow_inplace_speculative_checks": _IN_PLACE,
+    "allow_merging_configuration_change": "A change of IMQ's file lands like any other; its rules count from then on.",
+    "allow_queue_branch_edit": "A push to a branch of IMQ's ends its run, and IMQ builds another.",
+    "autosquash": "`merge.method: squash` squashes when a pull request lands.",
+    "batch_max_failure_resolution_attempts": "IMQ bisects a failed run until it knows the cause.",
+    "batch_max_wait_time": "IMQ starts a run as soon as one may start; what arrives meanwhile is in the next one.",
+    "disallow_checks_interruption_from_queues": "`preempts` of a label in `priority.labels` is off unless you set it.",
+    "draft_bot_account": _ACCOUNT,
+    "merge_bot_account": _ACCOUNT,
+    "update_bot_account": _ACCOUNT,
+    "bot_account": _ACCOUNT,
+    "queue_branch_prefix": "IMQ's branches are `imq/<base>/<id>`.",
+    "rebase_fallback": "IMQ merges by one method; `merge.method_labels` chooses another by label.",
+    "priority": "IMQ gives priority by label: `priority.labels`.",
+    "strict_method": "IMQ brings a branch up to date by a merge of its base.",
+}
+
+
+def convert(source: Source) -> Conversion:
+    """Convert a file of Mergify."""
+    return _Mergify(source).convert()
+
+
+class _Mergify:
+    def __init__(self, source: Source) -> None:
+        self.value = source.value
+        self.made = Conversion(source, notes=list(_NOTES))
+        self.conditions = Conditions(self.made)
+        self._many_queues = isinstance(self.value.get("queue_rules"), list) and len(self.value["queue_rules"]) > 1
+
+    def convert(self) -> Conversion:
+        handlers = {
+            "pull_request_rules": self._pull_request_rules,
+            "queue_rules": self._queue_rules,
+            "merge_queue": self._merge_queue,
+            "priority_rules": self._priority_rules,
+            "defaults": self._defaults,
+        }
+        for name, handle in handlers.items():
+            if name in self.value:
+                handle((name,), self.value[name])
+        self.conditions.finish()
+        for name in self.value:
+            if name in _SECTIONS:
+                self.made.missing((name,), _SECTIONS[name])
+            elif name == "$schema":
+                self.made.same((name,), "IMQ's own schema is docs/imq.schema.json.")
+            elif name == "shared":
+                self.made.same((name,), "It counts where an alias names it.")
+        return self.made
+
+    # Pull request rules.
+
+    def _pull_request_rules(self, place: Place, rules: Any) -> None:
+        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+            if isinstance(rule, dict):
+                self._pull_request_rule((*place, index), rule)
+
+    def _pull_request_rule(self, place: Place, rule: dict[str, Any]) -> None:
+        actions = rule.get("actions")
+        actions = actions if isinstance(actions, dict) else {}
+        lands = [name for name in actions if name in ("queue", "merge")]
+        others = [name for name in actions if name not in lands]
+        if rule.get("disabled") not in (None, False):
+            self.made.missing(place, "The rule is disabled.")
+            return
+        if not lands and others == ["delete_head_branch"] and _after_merging(rule.get("conditions")):
+            self.made.same(place, "It deletes branches after landing.")
+            self._delete_branch((*place, "actions", "delete_head_branch"), actions["delete_head_branch"])
+            return
+        for name in others:
+            self._other_action((*place, "actions", name), name, actions[name], landing=bool(lands))
+        if not lands:
+            text = " ".join(dict.fromkeys(_ACTIONS[name] for name in others if name in _ACTIONS))
+            self.made.missing(place, f"The rule queues nothing. {text}".strip())
+            return
+        for word in ("name", "description"):
+            if word in rule:
+                self.made.same((*place, word), "It describes the rule.")
+        for name in lands:
+            self._landing_action((*place, "actions", name), name, actions[name])
+        self.conditions.entrance((*place, "conditions"), rule.get("conditions"))
+
+    def _landing_action(self, place: Place, name: str, options: Any) -> None:
+        if not isinstance(options, dict) or not options:
+            self.made.same(place, "IMQ queues.")
+            return
+        if name == "merge" and options.get("strict") in (None, False):
+            text = "IMQ queues where Mergify merged at once: it tests on the newest base first."
+            self.made.find(place, Verdict.NEARLY, text)
+        self._options(place, options)
+
+    def _other_action(self, place: Place, name: str, options: Any, *, landing: bool) -> None:
+        if name == "delete_head_branch" and landing:
+            self._delete_branch(place, options)
+        elif name == "dismiss_reviews":
+            text = "GitHub's rule for pull requests has it as `dismiss_stale_reviews_on_push`; IMQ obeys that rule."
+            self.made.elsewhere(place, "pull_request", text, dismiss_stale_reviews_on_push=True)
+        elif name in _ACTIONS:
+            self.made.missing(place, _ACTIONS[name])
+        elif name == "delete_head_branch":
+            text = "IMQ deletes the branch of what it landed (`merge.delete_branch`), and no other."
+            self.made.missing(place, text)
+
+    def _delete_branch(self, place: Place, options: Any) -> None:
+        force = isinstance(options, dict) and options.get("force") is True
+        kept = "IMQ keeps a branch on which another open pull request is based." if force else ""
+        self.made.put(place, "merge.delete_branch", True, kept)
+
+    # Queues.
+
+    def _queue_rules(self, place: Place, rules: Any) -> None:
+        found = [(i, each) for i, each in enumerate(rules if isinstance(rules, list) else ()) if isinstance(each, dict)]
+        # The first value of a key counts, and most pull requests go to the queue `default`.
+        for index, rule in sorted(found, key=lambda each: each[1].get("name") != "default"):
+            here = (*place, index)
+            conditions = ("conditions", "queue_conditions", "merge_conditions", "routing_conditions")
+            self._options(here, {name: each for name, each in rule.items() if name not in conditions})
+            for name in conditions:
+                if name in rule:
+                    self.conditions.queue((*here, name), rule[name], by_itself=rule.get("autoqueue") is True)
+
+    def _merge_queue(self, place: Place, options: Any) -> None:
+        self._options(place, options)
+
+    def _defaults(self, place: Place, value: Any) -> None:
+        if not isinstance(value, dict):
+            return
+        if "queue_rule" in value:
+            self._queue_rules((*place, "queue_rule"), None)
+            rule = value["queue_rule"]
+            if isinstance(rule, dict):
+                here = (*place, "queue_rule")
+                self._options(here, {name: each for name, each in rule.items() if not name.endswith("conditions")})
+                for name in rule:
+                    if name.endswith("conditions"):
+                        self.conditions.queue((*here, name), rule[name], by_itself=False)
+        actions = value.get("actions")
+        for name, options in actions.items() if isinstance(actions, dict) else ():
+            here = (*place, "actions", name)
+            if name in ("queue", "merge"):
+                self._options(here, options)
+            else:
+                self._other_action(here, name, options, landing=False)
+
+    def _options(self, place: Place, options: Any) -> None:
+        for name, value in options.items() if isinstance(options, dict) else ():
+            self._option((*place, name), name, value)
+
+    def _option(self, place: Place, name: str, value: Any) -> None:
+        made = self.made
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        match name:
+            case "name" if place[0] == "queue_rules" or place[-2] == "queue":
+                if self._many_queues:
+                    made.find(place, Verdict.NEARLY, "IMQ has one queue for a base branch; labels give priority in it.")
+                else:
+                    made.same(place, "IMQ has one queue for a base branch.")
+            case "merge_method" | "method" if value is None:
+                made.same(place, "IMQ takes the first method that is allowed, too.")
+            case "merge_method" | "method" if value in _METHODS:
+                differs = {
+                    "fast-forward": "IMQ lands a rebase by GitHub's own method, which writes the commits anew.",
+                    "merge-batch": "Each pull request of a train has its own merge commit.",
+                }
+                made.put(place, "merge.method", _METHODS[value], differs.get(value, ""))
+            case "queue_branch_merge_method" if value == "fast-forward":
+                text = "A train lands by moving the base branch where rules allow it."
+                made.find(place, Verdict.NEARLY, text)
+            case "update_method" if value == "rebase":
+                text = "IMQ brings a branch up to date by a merge of its base; squash to keep the history linear."
+                made.find(place, Verdict.NEARLY, text)
+            case "update_method":
+                made.same(place, "IMQ merges the base into the branch.")
+            case "batch_size" if whole or isinstance(value, dict):
+                self._batch(place, value)
+            case "speculative_checks" | "max_parallel_checks" if whole:
+                self._runs(place, value)
+            case "checks_timeout":
+                self._timeout(place, value)
+            case "max_checks_retries" if whole:
+                text = "IMQ reruns the failed jobs on the same commit, five times at most."
+                made.put(place, "checks.reruns", min(value, 5), text)
+            case "commit_message_template" if isinstance(value, str):
+                self._template(place, value)
+            case "commit_message":
+                self._message(place, value)
+            case "commit_message_format" if isinstance(value, dict):
+                self._format(place, value)
+            case "commit_message_template" | "commit_message_format" if value is None:
+                made.same(place, "Without a template GitHub's own text counts.")
+            case "strict":
+                made.same(place, "IMQ tests on the newest base.")
+            case "require_branch_protection" | "branch_protection_injection_mode":
+                self._protection(place, value)
+            case "autoqueue":
+                made.missing(place, "IMQ queues what a person asks for, by the label or `/queue`.")
+            case "reset_on_external_merge":
+                made.find(place, Verdict.NEARLY, "IMQ always tests again after somebody else's push to the base.")
+            case "status_comments" if value in ("all", "outcomes", "none"):
+                made.put(place, "comments.level", value)
+            case "checking_label" | "queued_label" | "dequeued_label" if value is None:
+                made.same(place, "IMQ sets no such label.")
+            case "checking_label":
+                text = "IMQ sets the label only if `checks.queue_only` has checks."
+                made.put(place, "checks.testing_label", value, text)
+            case "queued_label" | "dequeued_label":
+                made.missing(place, "IMQ sets no label for it: the trigger label, its check run and comment show it.")
+            case "mode" | "skip_intermediate_results" | "queue_controls_comment":
+                self._mode(place, name, value)
+            case _ if name in _OPTIONS:
+                made.missing(place, _OPTIONS[name])
+
+    def _mode(self, place: Place, name: str, value: Any) -> None:
+        if name == "mode" and value == "serial":
+            self.made.same(place, "A train tests pull requests on top of each other.")
+        elif name == "mode":
+            self.made.missing(place, _SECTIONS["scopes"])
+        elif name == "skip_intermediate_results":
+            self.made.find(
+                place, Verdict.NEARLY, "IMQ tests the tip of a train, and parts of it after a failure alone."
+            )
+        else:
+            self.made.find(place, Verdict.NEARLY, "IMQ's comment has no boxes; `/queue` queues again.")
+
+    def _protection(self, place: Place, value: Any) -> None:
+        if value in (False, "none"):
+            self.made.find(place, Verdict.NEARLY, "IMQ always obeys the rules of GitHub.")
+        else:
+            self.made.same(place, "IMQ obeys the rules of GitHub.")
+
+    def _batch(self, place: Place, value: Any) -> None:
+        size = value.get("max") if isinstance(value, dict) else value
+        if not isinstance(size, int) or isinstance(size, bool):
+            return
+        if size <= 1:
+            self.made.same(place, "Without trains IMQ tests one pull request at a time.")
+            return
+        differs = "A train has 32 pull requests at most." if size > 32 else ""
+        at = (*place, "max") if isinstance(value, dict) else place
+        if isinstance(value, dict) and "min" in value:
+            self.made.missing((*place, "min"), _OPTIONS["batch_max_wait_time"])
+        if self.made.put(at, "trains.max_size", min(size, 32), differs):
+            self.made.default("trains.candidates", "auto", "a train has several pull requests")
+
+    def _runs(self, place: Place, count: int) -> None:
+        if count <= 1:
+            self.made.same(place, "Without trains IMQ tests one pull request at a time.")
+            return
+        text = "IMQ runs CI for trains, Mergify for each pull request or batch." + (
+            " There are 32 runs at most." if count > 32 else ""
+        )
+        if self.made.put(place, "trains.runs", min(count, 32), text):
+            self.made.default("trains.candidates", "auto", "several runs are active at once")
+
+    def _timeout(self, place: Place, value: Any) -> None:
+        if value == "auto":
+            self.made.put(place, "checks.timeout", "auto", "`auto` is three times the usual time of a check.")
+        elif value is None:
+            text = "IMQ always has a limit: `auto` is three times the usual time of a check."
+            self.made.find(place, Verdict.NEARLY, text)
+        elif (seconds := _seconds(value)) is not None:
+            longest = 7 * 24 * 3600
+            differs = "A week is the longest." if seconds > longest else ""
+            self.made.put(place, "checks.timeout", duration(min(seconds, longest)), differs)
+        else:
+            self.made.missing(place, "This is no duration that Mergify's documents name.")
+
+    # Messages of commits.
+
+    def _template(self, place: Place, template: str) -> None:
+        title, _, body = template.strip().partition("\n")
+        made = [_placeholders(part.strip()) for part in (title, body)]
+        if None in made or not made[0]:
+            text = "IMQ's templates have no expressions: write `merge.title` and `merge.body` with its placeholders."
+            self.made.missing(place, text)
+            return
+        text = "IMQ quotes trailers that name people, and mentions nobody, in text from a description."
+        if self.made.put(place, "merge.title", made[0], text):
+            self.made.put(place, "merge.body", made[1], text)
+
+    def _message(self, place: Place, value: Any) -> None:
+        if value in ("default", None):
+            self.made.same(place, "Without a template GitHub's own text counts.")
+        elif value in ("title+body", "title"):
+            self.made.put(place, "merge.title", "{title} (#{number})")
+            self.made.put(place, "merge.body", "{body}" if value == "title+body" else "")
+
+    def _format(self, place: Place, value: dict[str, Any]) -> None:
+        title, body, trailers = value.get("title"), value.get("body"), value.get("trailers")
+        trailers = trailers if isinstance(trailers, list) else []
+        names = "co-authored-by" in trailers
+        for name, each in (("title", title), ("body", body)):
+            if each == "inherit":
+                self.made.same((*place, name), "Without a template GitHub's own text counts.")
+        if title == "pr-title":
+            self.made.put((*place, "title"), "merge.title", "{title} (#{number})")
+        if body in ("pr-body", "empty"):
+            text = "{body}" if body == "pr-body" else ""
+            text += "\n\n{co_authors}" if names and text else "{co_authors}" if names else ""
+            self.made.put((*place, "body"), "merge.body", text)
+        for index, each in enumerate(trailers):
+            here = (*place, "trailers", index)
+            if each == "co-authored-by" and body in ("pr-body", "empty"):
+                self.made.same(here, "The body has it.")
+            else:
+                self.made.missing(here, "IMQ's templates have `{co_authors}`, after a body of their own.")
+
+    # Priorities.
+
+    def _priority_rules(self, place: Place, rules: Any) -> None:
+        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+            if isinstance(rule, dict):
+                self._priority_rule((*place, index), rule)
+
+    def _priority_rule(self, place: Place, rule: dict[str, Any]) -> None:
+        labels = self.conditions.labels_alone(rule.get("conditions"))
+        if not labels:
+            self.made.missing(place, "IMQ gives priority by label alone: have a workflow set one.")
+            return
+        given = rule.get("priority", "medium")
+        points = {"low": 1000, "medium": 2000, "high": 3000}.get(given, given) if isinstance(given, str) else given
+        if not isinstance(points, int) or isinstance(points, bool):
+            self.made.missing(place, "This is no priority that Mergify's documents name.")
+            return
+        priority: Any = max(-1000, min(1000, points - 2000))
+        if rule.get("allow_checks_interruption") is True:
+            priority = {"priority": priority, "preempts": True}
+        text = "Mergify's medium is 2000, IMQ's is 0; a point overtakes an hour of waiting (`priority.ageing`)."
+        self.made.put(place, "priority.labels", dict.fromkeys(labels, priority), text)
+
+
+def _after_merging(conditions: Any) -> bool:
+    return (
+        isinstance(conditions, list) and bool(conditions) and all(each in ("merged", "closed") for each in conditions)
+    )
+
+
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"\s*(\d{1,6})\s*(d|h|m|s)[a-z]*\s*,?", re.IGNORECASE)
+
+
+def _seconds(text: object) -> int | None:
+    """Read a duration such as `1 day 2 hours`; None if it is not one."""
+    if not isinstance(text, str) or not (found := _DURATION.findall(text)) or _DURATION.sub("", text).strip():
+        return None
+    return sum(int(number) * _UNITS[unit.lower()] for number, unit in found)
+
+
+_TOKEN = re.compile(r"\{\{-?\s*([a-z_-]+)\s*-?\}\}")
+_PLACEHOLDERS = {
+    "title": "title",
+    "number": "number",
+    "body": "body",
+    "author": "author",
+    "base": "base",
+    "head": "head",
+}
+
+
+def _placeholders(template: str) -> str | None:
+    """Write a template of Jinja2 with IMQ's placeholders; None if it has more than variables that IMQ has."""
+    parts, end = [], 0
+    for found in _TOKEN.finditer(template):
+        if found[1] not in _PLACEHOLDERS:
+            return None
+        parts += [literal_template(template[end : found.start()]), f"{{{_PLACEHOLDERS[found[1]]}}}"]
+        end = found.end()
+    rest = literal_template(template[end:])
+    parts.append(rest)
+    if any(mark in template for mark in ("{%", "{#")) or "{{" in _TOKEN.sub("", template):
+        return None
+    return "".join(parts)

@@ -1,0 +1,118 @@
+"""Convert a ruleset of GitHub with a merge queue. Source: GitHub's REST reference, "repos/rules"."""
+
+from typing import Any
+
+from bot.cli.convert.conversion import Conversion, Source, Verdict, duration, gh_api
+from queue_engine.config.document import Place
+
+_QUEUE = "merge_queue"
+_WAITS = "IMQ starts a run as soon as one may start; what arrives meanwhile is in the next one."
+_NOTES = (
+    "GitHub's own queue and IMQ exclude each other: turn GitHub's off by the command below when you switch.",
+    "`merge_group` starts no workflow for IMQ: `imq validate --workflows` says what does.",
+)
+
+
+def convert(source: Source) -> Conversion:
+    """Convert an exported ruleset."""
+    value = source.value
+    made = Conversion(source)
+    for name in value:
+        if name not in ("rules", "conditions", "bypass_actors"):
+            made.same((name,), "It describes the ruleset, which stays on GitHub.")
+    if value.get("bypass_actors"):
+        text = "It stays on GitHub. IMQ obeys the rules; `imq doctor` says whether its App needs a bypass for trains."
+        made.find(("bypass_actors",), Verdict.NEARLY, text)
+    elif "bypass_actors" in value:
+        made.same(("bypass_actors",), "It stays on GitHub.")
+    rules = value["rules"]
+    queues = [each for each in rules if _kind(each) == _QUEUE]
+    _branches(made, value.get("conditions"), bool(queues) and value.get("enforcement") != "disabled")
+    for index, rule in enumerate(rules):
+        place: Place = ("rules", index)
+        if _kind(rule) == _QUEUE:
+            made.find((*place, "type"), Verdict.ELSEWHERE, "GitHub's queue is turned off by the command of the report.")
+            _queue(made, (*place, "parameters"), rule.get("parameters"))
+        else:
+            made.same(place, "It stays on GitHub, and IMQ obeys it.")
+    if not rules:
+        made.same(("rules",), "It has no rule.")
+    if queues:
+        made.notes += _NOTES
+        kept = [each for each in rules if _kind(each) != _QUEUE]
+        # GitHub's answer has what its request takes, beside much that it refuses.
+        body = {name: value[name] for name in ("name", "target", "enforcement", "conditions") if name in value}
+        number = value.get("id")
+        path = f"rulesets/{number}" if isinstance(number, int) else "rulesets/RULESET_ID"
+        delete = f"gh api --method DELETE 'repos/{{owner}}/{{repo}}/{path}'"
+        made.command = gh_api("PUT", path, body | {"rules": kept}) if kept else delete
+    return made
+
+
+def _kind(rule: object) -> object:
+    return rule.get("type") if isinstance(rule, dict) else None
+
+
+def _branches(made: Conversion, conditions: object, has_queue: bool) -> None:
+    """Give the branches of the ruleset a queue, and others none, if it names them."""
+    if conditions is None:
+        return
+    names = conditions.get("ref_name") if isinstance(conditions, dict) else None
+    included = names.get("include") if isinstance(names, dict) else None
+    wanted = [each for each in included if isinstance(each, str)] if isinstance(included, list) else []
+    place: Place = ("conditions",)
+    if not has_queue:
+        made.same(place, "It names the branches of rules that stay on GitHub.")
+        return
+    made.missing(place, "IMQ's file names base branches, by wildcards under `branches`.")
+    at = (*place, "ref_name", "include")
+    branches = tuple(each.removeprefix("refs/heads/") for each in wanted if not each.startswith("~"))
+    if wanted and len(branches) == len(wanted) and all(map(made.can_name, branches)):
+        made.put((), "enabled", False)
+        made.put(at, "enabled", True, branches=branches)
+    elif "~DEFAULT_BRANCH" in wanted:
+        text = "IMQ's file has no word for the default branch: the queue is there for every base branch."
+        made.find(at, Verdict.NEARLY, text)
+    elif "~ALL" in wanted:
+        made.same(at, "IMQ has a queue for every base branch.")
+    excluded = names.get("exclude") if isinstance(names, dict) else None
+    if excluded == []:
+        made.same((*place, "ref_name", "exclude"), "It excludes no branch.")
+    for index, each in enumerate(excluded if isinstance(excluded, list) else ()):
+        name = each.removeprefix("refs/heads/") if isinstance(each, str) else ""
+        if name and not name.startswith("~") and made.can_name(name):
+            made.branch_first(name)
+            made.put((*place, "ref_name", "exclude", index), "enabled", False, branches=(name,))
+
+
+def _queue(made: Conversion, place: Place, parameters: object) -> None:
+    if not isinstance(parameters, dict):
+        return
+    for name, value in parameters.items():
+        _parameter(made, (*place, name), name, value)
+    made.default("trains.candidates", "auto", "GitHub's queue tests several pull requests together")
+
+
+def _parameter(made: Conversion, place: Place, name: str, value: Any) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    match name:
+        case "check_response_timeout_minutes" if whole:
+            made.put(place, "checks.timeout", duration(60 * value))
+        case "grouping_strategy":
+            text = "IMQ tests the tip of a train. If it fails, IMQ tests parts, and a part that passed may land."
+            made.find(place, Verdict.NEARLY, text)
+        case "max_entries_to_build" if whole and value > 0:
+            differs = "GitHub runs CI for each entry, IMQ for each train: it may need fewer." if value > 1 else ""
+            made.put(place, "trains.runs", min(value, 32), differs)
+        case "max_entries_to_merge" if whole and value > 0:
+            differs = "" if value <= 32 else "A train has 32 pull requests at most."
+            made.put(place, "trains.max_size", min(value, 32), differs)
+        case "merge_method":
+            made.put(place, "merge.method", str(value).lower())
+        case "min_entries_to_merge" | "min_entries_to_merge_wait_minutes":
+            if value in (0, 1) and name == "min_entries_to_merge":
+                made.same(place, _WAITS)
+            else:
+                made.missing(place, _WAITS)
+        case _:
+            made.missing(place, "GitHub's reference has no such parameter of a merge queue, or not of this type.")

@@ -1,0 +1,111 @@
+"""Store the record of a landing, signed, in the transaction of the landing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from queue_engine.domain.consent import HeadConsent
+from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, result_of
+from queue_engine.domain.model import Entry
+from queue_engine.domain.run import Run, RunMember
+from queue_engine.effects.context import Change
+
+
+async def record_landing(
+    change: Change, entry: Entry, landed: Commit, run: Run | None = None, *, untested: Sequence[str] = ()
+) -> LandingResult:
+    """Store what landed an entry, with the proof and the consents; returns how the trees compare.
+
+    `run` is the train's, in which the entry is a member; `untested` are files that differ and need no test.
+    """
+    consents = await change.tx.consents.of(entry)
+    record = landing_data(entry, landed, run, consents, untested) | {
+        "landed": {"commit": landed.sha, "tree": landed.tree, "at": change.now.isoformat()}
+    }
+    key_id, signatures = None, tuple[str, ...]()
+    if change.sign is not None:
+        key_id, signatures = await change.sign(change.tx, record, change.now)
+    await change.tx.landings.add(record, change.now, key_id, signatures)
+    return LandingResult(record["verdict"]["result"])
+
+
+def landing_data(
+    entry: Entry, landed: Commit, run: Run | None, consents: Sequence[HeadConsent], untested: Sequence[str]
+) -> dict[str, Any]:
+    """Return the record of a landing as JSON data, but for what landed."""
+    members = [] if run is None else [each for each in run.members if each.number == entry.number]
+    member = members[0] if members else None
+    proof, tested = entry.run.proof, entry.run.tested_tree
+    if run is not None and member is not None:
+        proof = run.proof
+    verdict = result_of(landed.tree, tested, untested, proof)
+    method = _method(landed, member, proof)
+    moved = member is not None and landed.sha == member.commit
+    background = "background" if entry.run.merge_uuid is not None else "merge"
+    last = run.members[-1] if run is not None and member is not None else None
+    return {
+        "repository": {"id": entry.repository.id, "name": entry.repository.full_name},
+        "base": {"branch": entry.base_branch, "before": _before(entry, landed, method, verdict["result"])},
+        "candidate": {
+            "commit": (run.candidate if run is not None and last is not None else None) or entry.head,
+            "tree": tested if last is None else last.tree,
+            "run": None if run is None or last is None else run.id,
+        },
+        "method": None if method is None else method.value,
+        "how": "base_move" if moved else background,
+        "members": [*_earlier(run, entry.number), _member(entry, member, tested, consents)],
+        "checks": checks_data(() if proof is None else proof.checks),
+        "hashes": {
+            "rules": None if proof is None else proof.rules,
+            "configuration": None if proof is None else proof.configuration,
+        },
+        "verdict": verdict,
+    }
+
+
+def _method(landed: Commit, member: RunMember | None, proof: LandingProof | None) -> MergeMethod | None:
+    """Return how the entry landed: only a merge makes a commit with two parents."""
+    if len(landed.parents) > 1:
+        return MergeMethod.MERGE
+    return member.method if member is not None else None if proof is None else proof.method
+
+
+def _before(entry: Entry, landed: Commit, method: MergeMethod | None, result: str) -> str | None:
+    """Return the base's former tip; None if it is not certain.
+
+    A rebase may make several commits, so that the parent of the last one is no tip: then the tip on which IMQ tested is
+    certain only where the trees agree.
+    """
+    if method in (MergeMethod.MERGE, MergeMethod.SQUASH):
+        return next(iter(landed.parents), None)
+    return entry.run.base_tip if method is MergeMethod.REBASE and result == LandingResult.EQUAL else None
+
+
+def _earlier(run: Run | None, number: int) -> list[dict[str, Any]]:
+    """Return the members before this one; those of which each has a record of its own say no more here."""
+    before = list[dict[str, Any]]()
+    for each in run.members if run is not None else ():
+        if each.number == number:
+            return before
+        before.append({"number": each.number, "head": each.head, "commit": each.commit, "tree": each.tree})
+    return []
+
+
+def _member(
+    entry: Entry, member: RunMember | None, tested: str | None, consents: Sequence[HeadConsent]
+) -> dict[str, Any]:
+    """Return the entry as the last member: with the newest consent to each head that counts."""
+    newest = {each.head: each for each in consents if each.base_branch == entry.base_branch}
+    heads = dict.fromkeys((entry.queued_head, entry.head))
+    return {
+        "number": entry.number,
+        "head": entry.head,
+        "commit": entry.head if member is None else member.commit,
+        "tree": tested if member is None else member.tree,
+        "author": entry.author,
+        "consents": [
+            {"head": each.head, "by": each.by, "how": each.source.value, "at": each.at.isoformat()}
+            for head in heads
+            if (each := newest.get(head)) is not None
+        ],
+    }

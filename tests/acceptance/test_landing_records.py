@@ -1,0 +1,136 @@
+"""A landing leaves one record, whose passport proves it; what was changed is named (P1, P2)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import jsonschema_rs
+from sqlalchemy import text
+
+from bot.passport.keys import line_of
+from bot.passport.statement import LANDING, TEST_RESULT, PassportError, landing_in
+from tests.acceptance.landing_witness import SCHEMA, landings, verified_by_hand
+from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+
+def kill_after_merge(world: World) -> list[bool]:
+    """Kill the pass after GitHub has merged, and before IMQ stores that; returns whether it happened."""
+    merge: Any = world.bot.engine.github.merge
+    killed = list[bool]()
+
+    async def merged(*given: Any, **more: Any) -> Any:
+        await merge(*given, **more)
+        killed.append(True)
+        raise asyncio.CancelledError
+
+    object.__setattr__(world.bot.engine.github, "merge", merged)
+    return killed
+
+
+async def published_keys(world: World) -> dict[str, Any]:
+    """The public keys as everyone reads them."""
+    port = world.runner.addresses[0][1]
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/.well-known/imq-keys.json") as answer,
+    ):
+        return dict((await answer.json())["keys"])
+
+
+async def test_landing_of_an_updated_pull_request_is_proved_although_imq_died_before_it_stored_it(world: World) -> None:
+    """P1, P2: one record says base, trees, checks and consent; a second implementation verifies its passport."""
+    pull = await world.behind("late")
+    queued, before = pull.head_sha, world.repository.log("main")[0].sha
+    pull.label(LABEL, by="mona")
+    killed = kill_after_merge(world)
+    await world.until(lambda: bool(killed))
+    await world.kill()
+    await world.restart()
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+
+    [found] = await landings(world.bot.engine.store)
+    tip, head = world.repository.log("main")[0], pull.head_sha
+    record = dict(found.record)
+    jsonschema_rs.validate(SCHEMA, record)
+    assert (record["landed"]["commit"], record["landed"]["tree"]) == (tip.sha, world.repository.tree("main"))
+    assert record["base"] == {"branch": "main", "before": before}
+    assert record["candidate"] == {"commit": head, "tree": world.repository.tree(head), "run": None}
+    assert (record["method"], record["how"], record["verdict"]) == ("merge", "merge", {"result": "equal"})
+    [check], [member] = record["checks"], record["members"]
+    assert (check["name"], check["app"], check["conclusion"]) == ("ci/test", world.app_id("ci"), "success")
+    assert (check["commit"], "from" in check) == (head, False)
+    assert (member["number"], member["head"], member["author"]) == (pull.number, head, "mona")
+    consents = [(each["head"], each["by"], each["how"]) for each in member["consents"]]
+    assert consents == [(queued, "mona", "label"), (head, None, "own_update")]
+
+    keys, line = await published_keys(world), line_of(found)
+    [(key_id, key)] = keys.items()
+    statements = [verified_by_hand(each, key["keyval"]["public"]) for each in line["envelopes"]]
+    assert [each["predicateType"] for each in statements] == [LANDING, TEST_RESULT]
+    assert statements[0]["predicate"] == record
+
+    async with world.bot.engine.change() as change:
+        former = await world.bot.passport_keys.rotate(change.tx, change.now) != key_id
+        stored = [each.sealed is None for each in await change.tx.landing_keys.all()]
+    assert (former, stored) == (True, [True, False])
+    assert landing_in(line, await published_keys(world)) == record
+
+
+CHANGES = {
+    "record = replace(record, '\"equal\"', '\"exempt\"'), result = 'exempt'": "forged",
+    "record = substr(record, 2)": "malformed",
+    "sha = tree": "contradictory",
+    "result = 'exempt'": "contradictory",
+    "key_id = 'ffff'": "foreign_key",
+    "signatures = NULL": "malformed",
+}
+"""What may be done to a stored landing, and what a verifier calls it."""
+
+
+async def test_changed_row_of_a_landing_is_named(world: World) -> None:
+    """P1: a changed database changes no passport: a verifier says what is wrong with each row."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    keys, kinds = await published_keys(world), dict[str, str]()
+    for change in CHANGES:
+        try:
+            async with world.bot.engine.store.transaction() as tx:
+                await tx.connection.execute(text(f"UPDATE landings SET {change}"))
+                [found] = await tx.landings.since(None, 2)
+                landing_in(line_of(found), keys)
+        except PassportError as refused:
+            # The transaction is rolled back, so that the next change finds the row as IMQ wrote it.
+            kinds[change] = refused.kind.value
+    assert kinds == CHANGES
+
+
+async def test_each_member_of_a_train_has_a_record_with_those_before_it(tmp_path: Path) -> None:
+    """P1: every commit of a train that moved the base is proved, by the tree that the train had after this member."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b", "c")
+        before = world.repository.log("main")[0].sha
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        records = [each.record for each in await landings(world.bot.engine.store)]
+        numbers = [pull.number for pull in pulls]
+        assert [[each["number"] for each in record["members"]] for record in records] == [
+            numbers[:1],
+            numbers[:2],
+            numbers,
+        ]
+        commits = [record["landed"]["commit"] for record in records]
+        assert [record["base"]["before"] for record in records] == [before, *commits[:2]]
+        assert commits[-1] == world.repository.log("main")[0].sha
+        last = records[-1]
+        assert last["candidate"]["tree"] == world.repository.tree("main")
+        assert {(each["how"], each["method"], each["verdict"]["result"]) for each in records} == {
+            ("base_move", "merge", "equal")
+        }
+        assert {check["commit"] for record in records for check in record["checks"]} == {last["candidate"]["commit"]}

@@ -1,0 +1,415 @@
+"""`imq convert`: whole files of other queues, what becomes of each value, and files that cannot be converted."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bot.cli import main
+from queue_engine.config.document import parse
+from queue_engine.config.file import followed
+from queue_engine.config.model import Policy
+from queue_engine.config.parse import read
+
+Convert = Callable[..., Result]
+
+MERGIFY = r"""
+shared:
+  reviewed: &reviewed
+    - "#approved-reviews-by>=2"
+    - "#changes-requested-reviews-by=0"
+defaults:
+  queue_rule:
+    update_method: rebase
+  actions:
+    queue:
+      name: default
+queue_rules:
+  - name: urgent
+    merge_method: rebase
+    merge_conditions: *reviewed
+  - name: default
+    merge_method: squash
+    batch_size: {min: 1, max: 64}
+    batch_max_wait_time: 5 min
+    checks_timeout: 1 day 2 hours
+    queue_conditions:
+      - and:
+          - -draft
+          - or: [check-success=lint, check-neutral=lint, check-skipped=lint]
+          - "#check-failure=0"
+    commit_message_template: |
+      {{ title }} (#{{ number }})
+
+      {{ body }}
+merge_queue:
+  max_parallel_checks: 3
+  mode: serial
+  dequeued_label: out
+priority_rules:
+  - name: hotfixes
+    conditions: [label=hotfix]
+    priority: high
+    allow_checks_interruption: true
+  - name: bots
+    conditions: [author=renovate]
+    priority: low
+pull_request_rules:
+  - name: land
+    conditions:
+      - or: [base=main, "base~=^release/v\\d+$"]
+      - label=ready
+      - label!=wip
+      - -label~=^(blocked|on hold)$
+      - -title~=^WIP
+      - check-success=test
+      - check-success~=^e2e
+      - "#review-threads-unresolved=0"
+      - approved-reviews-by=@core
+    actions: &queued
+      queue:
+        name: default
+      delete_head_branch: {}
+  - name: bots land
+    conditions: [author=renovate, label=dependencies, base=main, files~=lock$]
+    actions:
+      <<: *queued
+      label: {add: [queued]}
+  - name: backports
+    conditions: [merged, label=backport]
+    actions:
+      backport: {branches: [stable]}
+novelty: {of: 2030}
+"""
+
+KODIAK = """
+version = 1
+disable_bot_label = "kodiak:off"
+[merge]
+automerge_label = ["ship it", "automerge"]
+require_automerge_label = false
+blocking_labels = ["wip"]
+method = "rebase_fast_forward"
+delete_branch_on_merge = true
+block_on_reviews_requested = false
+dont_wait_on_status_checks = ["deploy"]
+priority_merge_label = "urgent"
+notify_on_conflict = true
+do_not_merge = false
+automerge_dependencies = {versions = ["minor"], usernames = ["renovate"]}
+[merge.message]
+title = "pull_request_title"
+body = "pull_request_body"
+include_pr_number = true
+strip_html_comments = true
+include_coauthors = true
+include_pull_request_url = true
+cut_body_before = "-----"
+body_type = "plain_text"
+[update]
+always = true
+ignored_usernames = []
+[approve]
+auto_approve_usernames = ["dependabot"]
+"""
+
+BORS = """
+status = ["test", "ci/%"]
+pr-status = ["lint"]
+block_labels = ["S-blocked"]
+timeout_sec = 5400
+required_approvals = 1
+up_to_date_approvals = true
+use_codeowners = true
+cut_body_after = "---"
+delete_merged_branches = true
+use_squash_merge = true
+max_batch_size = 50
+commit_title = "Land {all} ${PR_REFS}"
+committer = {name = "Bors", email = "bors@example.com"}
+"""
+
+RULESET: dict[str, Any] = {
+    "id": 42,
+    "name": "main",
+    "target": "branch",
+    "enforcement": "active",
+    "source": "acme/rocket",
+    "bypass_actors": [],
+    "conditions": {"ref_name": {"include": ["refs/heads/main", "refs/heads/lts/*"], "exclude": ["refs/heads/lts/1"]}},
+    "rules": [
+        {"type": "non_fast_forward"},
+        {
+            "type": "merge_queue",
+            "parameters": {
+                "check_response_timeout_minutes": 90,
+                "grouping_strategy": "ALLGREEN",
+                "max_entries_to_build": 5,
+                "max_entries_to_merge": 40,
+                "merge_method": "SQUASH",
+                "min_entries_to_merge": 1,
+                "min_entries_to_merge_wait_minutes": 5,
+                "novelty": True,
+            },
+        },
+    ],
+}
+
+
+@pytest.fixture
+def convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Convert:
+    """Runs the command in an empty clone, in which a file has this content."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(name: str, content: str | bytes, *arguments: str) -> Result:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return CliRunner().invoke(main.main, ["convert", *arguments], catch_exceptions=False)
+
+    return run
+
+
+def verdicts(result: Result) -> dict[str, tuple[str, str]]:
+    """Return verdict and key of each place of a report in JSON."""
+    return {each["place"]: (each["verdict"], each["key"]) for each in json.loads(result.stdout)["values"]}
+
+
+def test_convert_of_mergify_lets_nothing_in_that_mergify_kept_out(convert: Convert) -> None:
+    """Branches, labels, checks, trains and templates carry over; a label beside other conditions queues nothing."""
+    result = convert(".mergify.yml", MERGIFY, "--json")
+    written = parse(Path(".github/imq.yml").read_text()).value
+    assert written == {
+        "enabled": False,
+        "checks": {"timeout": "26h", "required": ["lint"]},
+        "merge": {
+            "delete_branch": True,
+            "method": "squash",
+            "title": "{title} (#{number})",
+            "body": "{body}",
+        },
+        "trains": {"max_size": 32, "candidates": "auto", "runs": 3},
+        "priority": {"labels": {"hotfix": {"priority": 1000, "preempts": True}}},
+        "branches": [
+            {
+                "match": ["main", "release/v*"],
+                "enabled": True,
+                "trigger_labels": ["ready"],
+                "blocking": {"labels": ["wip", "blocked", "on hold"], "titles": ["^WIP"]},
+                "checks": {"required": ["test"]},
+            },
+        ],
+    }
+    found = verdicts(result)
+    assert found["queue_rules[0].merge_method"] == ("nearly", "merge.method")
+    assert found["defaults.queue_rule.update_method"] == ("nearly", "")
+    assert found["queue_rules[1].batch_size.max"] == ("nearly", "trains.max_size")
+    assert found["pull_request_rules[0].conditions[7]"] == ("elsewhere", "")
+    for place in ("[0].conditions[6]", "[1].conditions[1]", "[1].actions.label.add[0]", "[2].conditions[0]"):
+        assert found[f"pull_request_rules{place}"][0] == "not there"
+    assert found["novelty.of"] == ("not there", "")
+    command = json.loads(result.stdout)["command"].splitlines()
+    assert command[0] == "gh api --method POST 'repos/{owner}/{repo}/rulesets' --input - <<'JSON'"
+    assert json.loads(command[1])["rules"] == [
+        {
+            "type": "pull_request",
+            "parameters": {
+                "required_approving_review_count": 2,
+                "dismiss_stale_reviews_on_push": False,
+                "require_code_owner_review": True,
+                "require_last_push_approval": False,
+                "required_review_thread_resolution": True,
+            },
+        }
+    ]
+
+
+def test_convert_of_kodiak_writes_its_defaults_too(convert: Convert) -> None:
+    """Kodiak's default label and blocked titles, and its messages as templates."""
+    result = convert(".github/.kodiak.toml", KODIAK, "--json")
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "trigger_labels": ["ship it", "automerge"],
+        "enabled": True,
+        "blocking": {"labels": ["kodiak:off", "wip"], "titles": ["^WIP:.*"]},
+        "merge": {
+            "method": "rebase",
+            "delete_branch": True,
+            "title": "{title} (#{number})",
+            "body": "{body_text}\n\n{co_authors}",
+        },
+        "checks": {"ignored": ["deploy"]},
+        "priority": {"labels": {"urgent": {"hotfix": True}}},
+    }
+    found = {place: verdict for place, (verdict, _) in verdicts(result).items()}
+    assert [place for place, verdict in found.items() if verdict == "not there"] == [
+        "merge.require_automerge_label",
+        "merge.automerge_dependencies.versions[0]",
+        "merge.automerge_dependencies.usernames[0]",
+        "merge.message.include_pull_request_url",
+        "merge.message.body_type",
+        "update.always",
+        "approve.auto_approve_usernames[0]",
+    ]
+
+
+def test_convert_of_bors_tests_pull_requests_together_as_bors_did(convert: Convert) -> None:
+    """Trains are on, approvals are a rule of GitHub, and braces of a title stay what they are."""
+    result = convert("bors.toml", BORS, "--json")
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "checks": {"required": ["test", "lint"], "timeout": "90m"},
+        "blocking": {"labels": ["S-blocked"]},
+        "merge": {"delete_branch": True, "method": "squash", "title": "Land {{all}} #{number}"},
+        "trains": {"max_size": 32, "candidates": "auto"},
+    }
+    found = verdicts(result)
+    assert found["status[1]"] == ("not there", "")
+    for name in ("required_approvals", "up_to_date_approvals", "use_codeowners"):
+        assert found[name] == ("elsewhere", "")
+    (rule,) = json.loads(json.loads(result.stdout)["command"].splitlines()[1])["rules"]
+    assert rule["parameters"]["required_approving_review_count"] == 1
+    assert rule["parameters"]["dismiss_stale_reviews_on_push"] is True
+
+
+def test_convert_of_a_ruleset_removes_githubs_queue_and_keeps_its_other_rules(convert: Convert) -> None:
+    """The queue has the ruleset's branches; the command replaces the ruleset by one without a queue."""
+    result = convert("rules.json", json.dumps(RULESET, indent="\t"), "rules.json", "--json")
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "enabled": False,
+        "checks": {"timeout": "90m"},
+        "trains": {"runs": 5, "max_size": 32, "candidates": "auto"},
+        "merge": {"method": "squash"},
+        "branches": [
+            {"match": ["lts/1"], "enabled": False},
+            {"match": ["main", "lts/*"], "enabled": True},
+        ],
+    }
+    found = verdicts(result)
+    assert found["rules[0].type"] == ("same", "")
+    assert found["rules[1].type"] == ("elsewhere", "")
+    assert found["rules[1].parameters.novelty"] == ("not there", "")
+    command, body, _ = json.loads(result.stdout)["command"].splitlines()
+    assert command.startswith("gh api --method PUT 'repos/{owner}/{repo}/rulesets/42'")
+    kept = {name: RULESET[name] for name in ("name", "target", "enforcement", "conditions")}
+    assert json.loads(body) == kept | {"rules": [{"type": "non_fast_forward"}]}
+
+
+def leaves(value: Any) -> int:
+    """Count the values that have none below them."""
+    below = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return sum(map(leaves, below)) or 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        # The two values of the merge key are written once, and read twice.
+        (".mergify.yml", MERGIFY, leaves(parse(MERGIFY).value)),
+        (".kodiak.toml", KODIAK, 26),
+        ("bors.toml", BORS, 15),
+        ("rules.json", json.dumps(RULESET), leaves(RULESET)),
+    ],
+    ids=["mergify", "kodiak", "bors", "ruleset"],
+)
+def test_convert_reports_every_value_once(convert: Convert, name: str, content: str, expected: int) -> None:
+    """None is dropped in silence, and none is said to be the same without a key or a reason."""
+    values = json.loads(convert(name, content, name, "--json").stdout)["values"]
+    assert len({each["place"] for each in values}) == len(values) == expected
+    assert all(each["key"] or each["text"] for each in values)
+    report = convert(name, content, name, "--output", "-").stderr
+    for each in values:
+        assert f": {each['place']} = " in report
+
+
+def test_convert_finds_the_file_and_replaces_none(convert: Convert) -> None:
+    """A second run needs `--force`; with two products somebody has to choose, and without one the help is a list."""
+    first = convert(".kodiak.toml", "version = 1\n")
+    assert first.exit_code == 0
+    assert first.stdout.startswith(".kodiak.toml (Kodiak) became .github/imq.yml: 1 same, 0 nearly,")
+    Path(".github/imq.yml").write_text("depth: 3\n")
+    refused = convert(".kodiak.toml", "version = 1\n")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "Error: .github/imq.yml is there: replace it with --force, or print with `--output -`." in refused.stderr
+    assert Path(".github/imq.yml").read_text() == "depth: 3\n"
+    assert convert(".kodiak.toml", "version = 1\n", "--force").exit_code == 0
+    assert "automerge" in Path(".github/imq.yml").read_text()
+    printed = convert(".kodiak.toml", "version = 1\n", "--output", "-")
+    assert followed(Policy(), read(printed.stdout)).trigger_labels == ("automerge",)
+    assert "would become" in printed.stderr
+    both = convert("bors.toml", BORS)
+    assert both.exit_code == 2
+    assert "Several files to convert are here: .kodiak.toml, bors.toml. Name one" in both.stderr
+    for name in (".kodiak.toml", "bors.toml"):
+        Path(name).unlink()
+    assert "No file to convert here: looked for .mergify.yml," in convert("README.md", "").stderr
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        (".mergify.yml", b"a: \xff", "line 1: The file is not UTF-8: save it as UTF-8."),
+        (".mergify.yml", "a: [1\nb: 2", "line 2: This is not YAML"),
+        (".mergify.yml", "a: 1\na: 2", 'line 2: "a" is a duplicate: see line 1.'),
+        (".mergify.yml", "- a", "line 1: The file has no keys with values, so there is nothing to convert."),
+        (".mergify.yml", "x: &x [1]\n" + "y: &y {" + ", ".join(f"a{n}: *x" for n in range(9999)) + "}", "values"),
+        (".mergify.yml", "a: " + "x" * 300_000, "line 1: The file is longer than 256 KiB."),
+        (".kodiak.toml", "version = 1\nmerge = [", "line 2: This is not TOML: Invalid value."),
+        (".kodiak.toml", f"a = {DEEP}", "line 1: It has too many levels."),
+        ("rules.json", '{"rules":\n', "line 2: This is not JSON"),
+        ("rules.json", DEEP, "line 1: It has too many levels."),
+        ("rules.json", '{"name": "main"}', "This is not one ruleset of GitHub, which has `rules`"),
+        ("queue.txt", "a: 1", "it has to end in .yml, .toml or .json."),
+    ],
+)
+def test_convert_of_a_broken_file_says_where_and_writes_nothing(
+    convert: Convert, name: str, content: str | bytes, sentence: str
+) -> None:
+    """One line, the way out, and no control character of the file."""
+    result = convert(name, content, name)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not Path(".github/imq.yml").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            ".mergify.yml",
+            "pull_request_rules: 7\nqueue_rules: {a: b}\nmerge_queue: []\npriority_rules: [x]\ndefaults: 3",
+        ),
+        (
+            ".mergify.yml",
+            "pull_request_rules: [{conditions: [label=a], actions: {queue: {}}}, {actions: [], conditions: 3}]",
+        ),
+        (
+            ".mergify.yml",
+            'pull_request_rules: [{conditions: ["label=\\u202ea", "label!=merge-queue"], actions: {merge: }}]',
+        ),
+        (".mergify.yml", "pull_request_rules: [{conditions: ['base=!main', '-title~=(?=a)'], actions: {queue: }}]"),
+        (
+            ".mergify.yml",
+            "queue_rules: [{queue_conditions: ['-label=merge-queue', {or: []}, {not: [a]}, {and: 3}, []]}]",
+        ),
+        (
+            ".kodiak.toml",
+            'version = 2\n[merge]\nautomerge_label = "x"\nblocking_labels = ["X"]\nmethod = 3\nmessage = 4',
+        ),
+        (".kodiak.toml", 'merge.blocking_title_regex = "("\nmerge.priority_merge_label = ""\nupdate = 1979-05-27'),
+        ("bors.toml", 'status = "a"\ntimeout_sec = 0\nmax_batch_size = -1\ncommit_title = "a\\nb"\nblock_labels = 4'),
+        ("bors.toml", "status = [1, {a = 2}]\nblock_labels = ['merge-queue']\nuse_squash_merge = 'yes'"),
+        ("rules.json", '[{"rules": [{"type": "merge_queue", "parameters": {"merge_method": 1}}, 3], "conditions": 5}]'),
+        ("rules.json", '{"rules": [{"type": "merge_queue"}], "conditions": {"ref_name": {"include": ["!a", 3]}}}'),
+    ],
+)
+def test_convert_of_values_out_of_bounds_still_writes_a_valid_file(convert: Convert, name: str, content: str) -> None:
+    """IMQ's own reader decides what it takes; the report says of the rest that IMQ refuses it."""
+    result = convert(name, content, name, "--json")
+    assert result.exit_code == 0
+    read(Path(".github/imq.yml").read_text())
+    assert "\u202e" not in result.stdout
