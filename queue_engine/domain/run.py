@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.landing_record import LandingProof
@@ -87,9 +88,9 @@ class RunMember:
 class Run:
     """One test of a candidate on a commit of the base branch.
 
-    A candidate is the head of one pull request, updated by IMQ, whose entry has the run. Or it is a commit on a branch
-    of IMQ's own, with several members merged onto the base in order. The store deletes such a run when its branches are
-    gone. Every branch and pull request of IMQ's own is found by this record, never by the form of a name.
+    A candidate is the head of one pull request, updated by IMQ. Or it is a commit on a branch of IMQ's own, with
+    several members merged onto the base in order, whose entries all have this run. The store deletes such a run when
+    its branches are gone. Every branch and pull request of IMQ's own is found by this record, never by its name.
     `planner.trains` has what plans need of it, by the same id. A run that has not begun is empty, and not stored.
     """
 
@@ -159,8 +160,23 @@ class Run:
     github_failures: int = 0
     """GitHub's failures in a row, the exponent of the backoff; zero after any success."""
     github_failing_since: datetime | None = None
-    candidate_run: int | None = None
-    """The id of the run that tests its member together with others; None: its candidate is its head."""
+    merges_onto: str | None = None
+    """The base's tip as its landing began, if GitHub merges its members one by one; None: IMQ moves the base."""
+
+    @property
+    def has_branch(self) -> bool:
+        """Whether its candidate is on a branch of IMQ's own, and not the head of its only member."""
+        return self.trigger is not None
+
+    def of_member(self, entry_id: str, head: str) -> "Run":
+        """Return the run as this member has it: with the tree to compare its landing with, on the commit before it."""
+        base, tree = self.merges_onto or self.base_tip, None
+        for each in self.members:
+            if (each.entry_id, each.head) == (entry_id, head):
+                tree = each.tree
+                break
+            base = each.landed_sha or each.commit or base
+        return replace(self, base_tip=base, tested_tree=tree, new_head=None, rerun_at=None, **NOTHING_ASKED)
 
     @property
     def has_passed(self) -> bool:
@@ -203,11 +219,11 @@ class Run:
     @property
     def has_begun(self) -> bool:
         """Whether the run has begun, and so is stored."""
-        return self != self.ended()
+        return replace(self, **NOTHING_ASKED) != self.ended()
 
     def ended(self) -> "Run":
-        """Return the run emptied: the store deletes its row when it stores the members."""
-        return Run(self.id, self.version)
+        """Return the run emptied, as its entry leaves it: the store deletes the row of one without a branch."""
+        return NOT_BEGUN if self.has_branch else Run(self.id, self.version)
 
     def without_failures(self) -> "Run":
         """Return the run after a success: no backoff is under way, so that webhooks wake its queue at once."""
@@ -216,3 +232,17 @@ class Run:
 
 NOT_BEGUN = Run()
 """The run of an entry that waits."""
+
+OF_ENTRY = (
+    "polls",
+    "next_poll_at",
+    "merge_requested_at",
+    "merge_uuid",
+    "merge_refusals",
+    "refused_since",
+    "github_failures",
+    "github_failing_since",
+)
+"""What IMQ asks for one entry alone, and how GitHub answered: of an entry's run, the entry's own row has these."""
+
+NOTHING_ASKED: Mapping[str, Any] = {name: getattr(NOT_BEGUN, name) for name in OF_ENTRY}

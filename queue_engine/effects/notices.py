@@ -88,7 +88,7 @@ async def begins_quietly(tx: Transaction, entry: Entry, notice: Notice) -> bool:
 
     A check that the comment does not name, and for which the entry waits now, would make the comment false.
     """
-    if notice.kind not in _BEING_TESTED or entry.run.candidate_run is not None or entry.run.rerun_checks:
+    if notice.kind not in _BEING_TESTED or entry.run.has_branch or entry.run.rerun_checks:
         return False
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, entry.repository.id, entry.number)
     if shown is None or shown.kind not in PROGRESS or shown.retrying_since is not None:
@@ -411,7 +411,7 @@ async def progress_notice(
         behind = held_behind(entry.position, policy)
         return notice_of(entry, NoticeKind.HELD, policy, now, position=behind, reason=Reason.QUEUE_FULL)
     position = asdict(await load_position(tx, entry, now, depth=depth_within(depth, policy)))
-    if entry.run.candidate_run is not None:
+    if entry.run.has_branch:
         position["train"] = (await load_trains(tx, entry.queue_id)).notice(entry.number)
     return notice_of(entry, kind, policy, now, checks=tuple(checks) or _expected_reports(entry), **position)
 

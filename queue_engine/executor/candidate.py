@@ -99,7 +99,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         state=RunState.BUILDING,
         started_at=state.now,
     )
-    async with state.engine.change() as change:
+    async with state.change() as change:
         limits = await measured_limits(change.tx, state.queue.repository.id, run.base_branch)
         stored = await change.tx.runs.add(replace(run, check_limits=limits))
         assert stored.id is not None
@@ -107,7 +107,6 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}
         await change.record("run_started", state.queue, data=data)
     _log.info("run_started", repository=state.queue.repository.full_name, **data)
-    state.runs = (*state.runs, stored)
     state.begun.add(stored.id)
     return True
 
@@ -245,9 +244,8 @@ async def _store(state: TrainState, run: Run, built: RunMember) -> Run:
 async def _contained(state: TrainState, run: Run, member: RunMember, before: str) -> Run | None:
     """Handle a head that the branch contains: it is part of a member before it, or the base has it already."""
     if before == run.base_tip:
-        entry = state.entry_of(member)
-        await state.end(run, removed_member(_cancelled(state, run), member.number), why="landed_elsewhere")
-        if entry is not None:
+        await state.end(run, removed_member(cancelled(state.memory, run.id), member.number), why="landed_elsewhere")
+        if (entry := state.entry_of(member)) is not None:
             await state.updates.dequeue(entry, Reason.MERGED_ELSEWHERE, Facts(), detail=None)
         return None
     commit = await state.engine.github.commit(state.queue.repository, before)
@@ -259,9 +257,8 @@ async def _leave_out(state: TrainState, run: Run, member: RunMember) -> None:
     assert run.id is not None
     others = run.numbers[: run.numbers.index(member.number)]
     if not others:
-        entry = state.entry_of(member)
-        await state.end(run, removed_member(_cancelled(state, run), member.number), why="conflict")
-        if entry is not None:
+        await state.end(run, removed_member(cancelled(state.memory, run.id), member.number), why="conflict")
+        if (entry := state.entry_of(member)) is not None:
             await state.updates.dequeue(entry, Reason.CONFLICT, Facts(), detail=None)
         return
     memory = without_member(state.memory, run.id, member.number, others)
@@ -269,18 +266,15 @@ async def _leave_out(state: TrainState, run: Run, member: RunMember) -> None:
     members = tuple(replace(each, reused=False) for each in run.members if each.number != member.number)
     if not run.tested - {member.number}:
         # Nothing is left that the run was to test.
-        await state.end(run, _cancelled(state, run, memory), why="conflict")
+        await state.end(run, cancelled(memory, run.id), why="conflict")
         return
-    async with state.engine.change() as change:
-        await state.save_run_within(change, replace(run, members=members, tested=run.tested - {member.number}), memory)
+    async with state.change() as change:
+        await change.tx.runs.save(replace(run, members=members, tested=run.tested - {member.number}))
+        await state.keep(change, memory)
         if (entry := state.entry_of(member)) is not None:
             await change.record("held_back", entry, data={"conflicts": list(others)})
     names = ", ".join(f"#{each}" for each in others)
     _log.info("held_back", repository=state.queue.repository.full_name, number=member.number, others=names)
-
-
-def _cancelled(state: TrainState, run: Run, memory: Memory | None = None) -> Memory:
-    return cancelled(memory or state.memory, run.id)
 
 
 async def _message(state: TrainState, member: RunMember) -> str:

@@ -23,6 +23,7 @@ from queue_engine.domain.errors import (
     ReadLagError,
     Refused,
     StaleRead,
+    StaleRecord,
     attempt_level,
 )
 from queue_engine.domain.facts import MergeMethod
@@ -78,6 +79,25 @@ def entry_trace(entry: Entry) -> Iterator[None]:
             # The caller logs the error outside of the trace.
             error.add_note(f"#{entry.number}, delivery {entry.delivery}, trace {trace.ids()['trace_id']}")
             raise
+
+
+class PassError(Exception):
+    """A pass met an unexpected error, which is its cause, with this entry."""
+
+    def __init__(self, entry: Entry | None) -> None:
+        super().__init__("a pass met an unexpected error")
+        self.entry = entry
+
+
+@contextmanager
+def counted_on(entry: Entry) -> Iterator[None]:
+    """Count an unexpected error within on this entry, so that its queue goes on without it (P5)."""
+    try:
+        yield
+    except (StaleRecord, GitHubError):
+        raise
+    except Exception as error:
+        raise PassError(entry) from error
 
 
 class EntrySteps:

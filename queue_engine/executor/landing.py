@@ -124,12 +124,12 @@ async def land(
     mismatch = _mismatch_of(entry, landed, untested)
     async with engine.change() as change:
         tx, now = change.tx, change.now
+        run = None
+        if entry.run.has_branch and entry.run.id is not None:
+            run = await tx.runs.note_landed(entry.run.id, entry.number, landed.sha)
         await tx.entries.remove(entry)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
-        run = None
-        if entry.run.candidate_run is not None:
-            run = await tx.runs.note_landed(entry.run.candidate_run, entry.number, landed.sha)
         proved = await record_landing(change, entry, landed, run, untested=untested)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)

@@ -19,6 +19,7 @@ from queue_engine.domain.model import Entry
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run, RunMember, RunState
+from queue_engine.executor.entry_steps import counted_on
 from queue_engine.executor.reads import judged, read_entry_fact, read_entry_snapshots, read_run_fact, workflow_texts
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
@@ -126,11 +127,12 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
 
     Raises GitHubError.
     """
-    answer, facts = await judged(
-        lambda facts: judge_member(entry, facts, state.policy, state.now, mergeable=mergeable),
-        lambda fact, facts: read_entry_fact(state.engine, entry, fact, facts, state.policy),
-        state.verified.get((entry.id, entry.version)),
-    )
+    with counted_on(entry):
+        answer, facts = await judged(
+            lambda facts: judge_member(entry, facts, state.policy, state.now, mergeable=mergeable),
+            lambda fact, facts: read_entry_fact(state.engine, entry, fact, facts, state.policy),
+            state.verified.get((entry.id, entry.version)),
+        )
     if isinstance(answer, MergeMethod):
         state.verified[entry.id, entry.version] = facts
         required = facts.rules is not None and requires_own_check(facts.rules, state.policy)
@@ -172,10 +174,11 @@ async def await_workflows_permission(state: TrainState, run: Run, member: RunMem
 
     The others of its run are tested without it (P5).
     """
-    entry = state.entry_of(member)
-    if named(message) is not Reason.WORKFLOWS_PERMISSION or entry is None:
+    if named(message) is not Reason.WORKFLOWS_PERMISSION or state.entry_of(member) is None:
         return False
     await state.cancel(run, why="permission_missing")
+    if (entry := state.entry_of(member)) is None:
+        return True
     match await_permission(entry, message, state.policy, state.now):
         case Block(changed, reason, detail):
             await state.updates.block(entry, changed, reason, detail)

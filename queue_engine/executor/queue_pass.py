@@ -35,12 +35,12 @@ from queue_engine.domain.run import Run, RunState
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
-from queue_engine.executor.entry_steps import EntrySteps, entry_trace, steps_of
+from queue_engine.executor.entry_steps import EntrySteps, counted_on, entry_trace, steps_of
 from queue_engine.executor.front import lift, make
 from queue_engine.executor.members import still_alone
 from queue_engine.executor.run_checks import eject, test
 from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
-from queue_engine.executor.run_store import TrainState, follow_runs
+from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.github_outage import (
     Retry,
     longest_wait,
@@ -91,14 +91,6 @@ _RunStep = Callable[[TrainState, Run], Awaitable[datetime | None]]
 
 class LeaseLost(Exception):
     """Another worker has the queue's lease now; the pass ends without another step."""
-
-
-class PassError(Exception):
-    """A pass met an unexpected error, which is its cause. `entry` is the front, if the pass had selected one."""
-
-    def __init__(self, entry: Entry | None) -> None:
-        super().__init__("a pass met an unexpected error")
-        self.entry = entry
 
 
 class QueuePass:
@@ -163,9 +155,9 @@ class QueuePass:
             found = await find_members(state)
             # What began without a branch of its own ends first.
             one = not (trains or state.queue.in_trains) or any(
-                in_flight(each) and each.run.candidate_run is None for each in state.entries
+                in_flight(each) and not each.run.has_branch for each in state.entries
             )
-            if not one and (one := await self._is_off()) and await follow_runs(state, sequential=True):
+            if not one and (one := await self._is_off()) and await state.follow():
                 return None
             if isinstance(found, QueueWait):
                 return found if one else await self._without_members(found)
@@ -191,17 +183,12 @@ class QueuePass:
             traced.close()
             traced.enter_context(entry_trace(entry))
             self._front_id = entry.id
-        try:
-            with working(again=longest_wait(entry.run)):
-                if entry.run.candidate_run is not None:
-                    # Its candidate was not its own head alone, so no result of that run lands it (P1).
-                    await self._steps.save(entry, preempted(entry, state.now))
-                    return None
-                due = await self._steps.step(entry)
-        except StaleRecord:
-            raise
-        except Exception as error:
-            raise PassError(entry) from error
+        with counted_on(entry), working(again=longest_wait(entry.run)):
+            if entry.run.has_branch:
+                # Its candidate was not its own head alone, so no result of that run lands it (P1).
+                await self._steps.save(entry, preempted(entry, state.now))
+                return None
+            due = await self._steps.step(entry)
         return None if due is None else QueueWait(first((due, found.hold_ends)))
 
     async def _leave(self) -> None:
@@ -209,7 +196,7 @@ class QueuePass:
         state = self._state
         if state.runs:
             await state.cancel(state.runs[0], why="trains_off")
-        elif not await follow_runs(state, sequential=True):
+        elif not await state.follow():
             async with state.engine.change() as change:
                 await change.tx.trains.remove(state.queue.id)
                 await change.tx.queues.note_trains(state.queue.id, False)
@@ -249,7 +236,7 @@ class QueuePass:
         holding = tuple(each for each in found.blockers if each.reason is not Reason.GITHUB_REFUSES or each.until)
         found = replace(found, blockers=holding)
         free = found.free(state.now)
-        blocked = bool(found.blockers) and not free
+        state.blocked = blocked = bool(found.blockers) and not free
         frozen = blocked and all(each.reason is Reason.FROZEN for each in found.blockers)
         if blocked and await self._end_outages(frozen=frozen):
             return None
@@ -264,7 +251,10 @@ class QueuePass:
             return await self._follow(found.until, RunState.TESTING)
         if not self._knows_base():
             return await self._read_base(found.until)
-        if await follow_runs(state):
+        alone = [each for each in state.entries if each.status in PROCESSING and not each.run.has_branch]
+        for entry in alone:  # Runs with a branch test it from now on.
+            await state.updates.save(entry, preempted(entry, state.now), depth=state.depth)
+        if alone or await state.follow():
             await state.remember(state.memory)
             return None
         due = first((found.until, found.hold_ends))
@@ -283,10 +273,10 @@ class QueuePass:
         if not entries and not runs:
             return False
         async with state.engine.change() as change:
-            for entry in entries:
-                await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
             for run in runs:
                 await change.tx.runs.save(run.without_failures())
+            for entry in entries:
+                await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
         return True
 
     async def _follow(self, due: datetime | None, *states: RunState) -> QueueWait | None:
@@ -416,8 +406,8 @@ class QueuePass:
         landing = run.state is RunState.LANDING
         match on_github_error(run, error, state.policy, state.now, state.engine.random, in_doubt=landing):
             case Retry(failing, at):
-                async with state.engine.change() as change:
-                    await state.save_run_within(change, replace(failing, next_poll_at=at))
+                async with state.change() as change:
+                    await change.tx.runs.save(replace(failing, next_poll_at=at))
                     if pauses_queue(failing, error, state.now):
                         await record.pause_refused(change, state.queue.id, error)
                 return at

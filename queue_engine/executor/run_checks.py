@@ -35,6 +35,7 @@ from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import FactKind, Facts, RunContext, Verdict
 from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import FAILED_CHECKS, failure_of, judge_checks, rerun_answered
+from queue_engine.planner.queue_plan import for_candidate
 from queue_engine.planner.trains.memory import (
     FailingChecks,
     Memory,
@@ -45,7 +46,6 @@ from queue_engine.planner.trains.memory import (
     passed,
     unblamed,
 )
-from queue_engine.planner.trains.plan import failure_ejects
 from queue_engine.rules.check_progress import run_progress, with_reports
 from queue_engine.rules.checks import (
     CommitChecks,
@@ -98,7 +98,7 @@ async def test(state: TrainState, run: Run) -> datetime | None:
     if unproved and state.now >= limit and run.polls == 0:
         run = replace(run, next_poll_at=state.now)
     of = _tested(state, members)
-    verdict, facts = await _judge(state, run, of, reruns=_needs_rerun(state, run))
+    verdict, facts = await _judge(state, run, of)
     if facts.reports is not None and unproved:
         missing = absent(facts, of_tree(state, run, facts)[1])
         if not missing:
@@ -122,25 +122,13 @@ def _explains(verdict: Verdict) -> bool:
     return False
 
 
-def _needs_rerun(state: TrainState, run: Run) -> bool:
-    """Whether a failed check of this run is to run again: its member is alone, and earlier runs do not prove enough.
-
-    Of several members, the tests of parts show a flake as well. A member that failed with others that have passed
-    since needs no second failure alone.
-    """
-    planned = find_run(state.memory.trains, run.id)
-    return len(run.members) == 1 and (
-        planned is None or not failure_ejects(state.memory.trains, planned, state.seconds)
-    )
-
-
-async def _judge(state: TrainState, run: Run, of: RunContext, *, reruns: bool) -> tuple[Verdict, Facts]:
+async def _judge(state: TrainState, run: Run, of: RunContext) -> tuple[Verdict, Facts]:
     # A candidate is an update of its members' heads: their checks are expected on it.
     updated = replace(of, is_update=True)
 
     def judge_candidate(facts: Facts) -> Verdict:
         facts, policy = of_tree(state, run, facts)
-        policy = policy if reruns else replace(policy, checks=replace(policy.checks, reruns=0))
+        policy = for_candidate(policy, state.memory, run, state.now)
         test = with_reports(run, facts.reports or ())
         absent_or_late = judge_absent(test, updated, facts, policy, state.now, after=state.trains.first_report)
         return absent_or_late or judge_checks(test, of, facts, policy, state.now)
@@ -260,7 +248,7 @@ async def _passed(state: TrainState, run: Run, facts: Facts) -> None:
     rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
     proof = _proof(state, run, rules, facts.reports or ())
     run, memory = replace(run, proof=proof), memory.with_proof(key, proof)
-    async with state.engine.change() as change:
+    async with state.change() as change:
         await change.tx.runs.save(replace(run, state=RunState.PASSED))
         await state.keep(change, memory)
         data = {"run": run.id, "members": list(run.numbers), "seconds": seconds}

@@ -30,11 +30,11 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects.context import Change
 from queue_engine.executor.cleanup import schedule_close
-from queue_engine.executor.entry_steps import entry_trace, steps_of
+from queue_engine.executor.entry_steps import counted_on, entry_trace, steps_of
 from queue_engine.executor.landing import land
 from queue_engine.executor.members import leaves_for_absent, merges_refused, read_members, verify
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
-from queue_engine.executor.run_store import TrainState, follow_runs
+from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import key_of, pull_request_checks_of
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Facts
@@ -80,17 +80,19 @@ async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
         return False
     if (passing := await _still_passes(state, run)) is None:
         return False
-    moves = _moves(state, run)
+    moves = state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in members)
     if (own := await own_heads_pass(state, run, entries, merges=not moves)) is None:
         return False
     run = passing if passing.proof is None else replace(passing, proof=passing.proof.with_checks(own))
     run = _without_landed(replace(run, next_poll_at=None), planned)
-    async with state.engine.change() as change:
+    onto = None if moves else state.memory.base_tip
+    async with state.change() as change:
+        await change.tx.runs.save(replace(run, state=RunState.LANDING, merges_onto=onto))
         for entry in entries if moves else ():
-            requested = replace(entry.run, merge_requested_at=change.now, next_poll_at=None, candidate_run=run.id)
-            await change.tx.entries.save(replace(entry, run=requested))
-            await record_merge_request(change.tx, entry, entry.head, change.now)
-        await change.tx.runs.save(replace(run, state=RunState.LANDING))
+            with counted_on(entry):
+                requested = replace(entry.run, merge_requested_at=change.now, next_poll_at=None)
+                await change.tx.entries.save(replace(entry, run=requested))
+                await record_merge_request(change.tx, entry, entry.head, change.now)
     assert run.id is not None
     state.landing.add(run.id)
     return True
@@ -108,7 +110,7 @@ def _without_landed(run: Run, planned: TrainRun) -> Run:
 async def continue_landing(state: TrainState, run: Run) -> datetime | None:
     """Land a run whose landing has begun; returns when to try again, None if that changed. Raises GitHubError."""
     merged = [each for each in run.members if each.landed_sha is not None]
-    if not _moves(state, run) or any(each.landed_sha != each.commit for each in merged):
+    if run.merges_onto is not None or any(each.landed_sha != each.commit for each in merged):
         return await _merge_members(state, run)
     if not await _may_move(state, run):
         return None
@@ -118,18 +120,13 @@ async def continue_landing(state: TrainState, run: Run) -> datetime | None:
     return None
 
 
-def _moves(state: TrainState, run: Run) -> bool:
-    """Return whether the run lands by a move of the base, and not by GitHub's merges."""
-    return state.memory.by_api is None and all(each.method is MergeMethod.MERGE for each in run.members)
-
-
 async def _may_move(state: TrainState, run: Run) -> bool:
     """Return whether IMQ moves the base; False after the run ended, or was given back since nothing has landed.
 
     The first request follows the verification of the members within one pass. After a kill or an error of GitHub, an
     author may have withdrawn a member meanwhile. Raises GitHubError.
     """
-    left = len(waiting(run, state.entries)) < sum(each.landed_sha is None for each in run.members)
+    left = any(state.entry_of(each) is None for each in run.members if each.landed_sha is None)
     outdated = any(each.needs_refetch for each in state.entries if each.number in run.numbers)
     if run.id in state.landing and not left and not outdated:
         return True
@@ -154,12 +151,6 @@ async def _has_landed(state: TrainState, run: Run, tip: Branch | None) -> bool:
         return True
     queue = state.queue
     return (await state.engine.github.comparison(queue.repository, queue.base_branch, run.candidate)).head_landed
-
-
-def waiting(run: Run, entries: Sequence[Entry]) -> list[RunMember]:
-    """Return the members that have not landed."""
-    queued = {(each.id, each.head) for each in entries}
-    return [each for each in run.members if each.landed_sha is None and (each.entry_id, each.head) in queued]
 
 
 async def _move_base(state: TrainState, run: Run) -> bool | None:
@@ -232,9 +223,8 @@ async def _refused(state: TrainState, run: Run, refusal: str) -> None:
 
 async def _land_members(state: TrainState, run: Run, *, cleaned: bool) -> None:
     """Take the members out of the queue, one transaction each, then end the run."""
-    tip = state.memory.base_tip
-    landing, reported = waiting(run, state.entries), False
-    for member in landing:
+    reported = False
+    for member in [each for each in run.members if each.landed_sha is None and state.entry_of(each) is not None]:
         async with state.engine.store.reading() as tx:
             entry = await tx.entries.get(member.entry_id)
         if entry is None:
@@ -242,12 +232,8 @@ async def _land_members(state: TrainState, run: Run, *, cleaned: bool) -> None:
         reported = reported or entry.needs_refetch
         assert member.commit is not None
         assert member.tree is not None
-        index = run.members.index(member)
-        before = run.members[index - 1].commit if index else run.base_tip
-        commit = Commit(member.commit, member.tree, (before or tip or "", member.head))
-        test = replace(entry.run, candidate_run=run.id, tested_tree=member.tree, base_tip=before or tip)
-        tested = replace(entry, run=test)
-        await land(state.engine, state.queue, tested, commit, state.policy)
+        commit = Commit(member.commit, member.tree, (entry.run.base_tip or "", member.head))
+        await land(state.engine, state.queue, entry, commit, state.policy)
     await _finish(state, run, run.candidate or "", moved=True, cleaned=cleaned, reported=reported)
 
 
@@ -261,11 +247,11 @@ async def _merge_members(state: TrainState, run: Run) -> datetime | None:
         await state.load()
         run = state.find(run.id or 0)
         if state.queue.pause(Reason.TREE_MISMATCH) is not None:
-            await state.end(run, base_moved(state.memory, _tip(state, run)), why="tree_mismatch")
+            await state.end(run, base_moved(state.memory, _tip(run)), why="tree_mismatch")
             return None
         left = [each for each in run.members if each.landed_sha is None]
         if not left:
-            await _finish(state, run, _tip(state, run))
+            await _finish(state, run, _tip(run))
             return None
         if not state.held() or state.queue.generation != state.generation:
             return state.now
@@ -277,10 +263,9 @@ async def _merge_members(state: TrainState, run: Run) -> datetime | None:
         if not _has_begun(state, run, entry):
             await _give_back(state, run)
             return None
-        entry = _as_tested(state, run, left[0], entry)
-        if _tip(state, run) == state.memory.base_tip and (read := state.verified.pop((entry.id, entry.version), None)):
+        if _tip(run) == state.memory.base_tip and (read := state.verified.pop((entry.id, entry.version), None)):
             steps.know(entry, read)
-        with entry_trace(entry):
+        with counted_on(entry), entry_trace(entry):
             due = await steps.step(entry)
         if (stopped := steps.stopped) is not None:
             await stop_landing(state, run, stopped.detail, tip=stopped.tip, refused=stopped.tip is None)
@@ -315,18 +300,10 @@ def _has_begun(state: TrainState, run: Run, entry: Entry) -> bool:
     return landed_any or run.id in state.landing or entry.run.merge_requested_at is not None
 
 
-def _as_tested(state: TrainState, run: Run, member: RunMember, entry: Entry) -> Entry:
-    """Return the member's entry with the tree that its run has after it, and the commit that the base is at."""
-    test = replace(entry.run, candidate_run=run.id, tested_tree=member.tree, proof=run.proof)
-    if entry.run.merge_requested_at is None:
-        test = replace(test, base_tip=_tip(state, run))
-    return replace(entry, run=test)
-
-
-def _tip(state: TrainState, run: Run) -> str:
+def _tip(run: Run) -> str:
     """Return the base's tip as this landing left it."""
     done = [each.landed_sha for each in run.members if each.landed_sha is not None]
-    return done[-1] if done else state.memory.base_tip or ""
+    return done[-1] if done else run.merges_onto or run.base_tip or ""
 
 
 async def _finish(
@@ -348,7 +325,7 @@ async def _finish(
     memory = state.memory
     if planned is not None:
         memory = landed(memory, planned, tip, [each.landed_sha or each.commit or "" for each in run.members])
-    async with state.engine.change() as change:
+    async with state.change() as change:
         await state.end_within(change, run, memory, why="landed", kept=not cleaned)
         if moved:
             await schedule_close(
@@ -358,9 +335,9 @@ async def _finish(
 
 async def _give_back(state: TrainState, run: Run, *, base_moved_to: str | None = None) -> None:
     """Return a run to those that passed, since nothing of it has landed."""
-    async with state.engine.change() as change:
+    async with state.change() as change:
+        await change.tx.runs.save(replace(run, state=RunState.PASSED, merges_onto=None))
         await _forget_requests(change, run.members)
-        await change.tx.runs.save(replace(run, state=RunState.PASSED))
         if base_moved_to is not None:
             await state.keep(change, base_moved(state.memory, base_moved_to))
 
@@ -384,19 +361,16 @@ async def stop_landing(state: TrainState, run: Run, why: str, *, tip: str | None
     if not done and not refused:
         await _give_back(state, run, base_moved_to=tip)
         return
-    tip = tip or _tip(state, run)
-    async with state.engine.change() as change:
-        await _forget_requests(change, run.members)
+    tip = tip or _tip(run)
+    async with state.change() as change:
         if done:
             await state.end_within(change, state.find(run.id or 0), base_moved(state.memory, tip), why="stopped")
+        await _forget_requests(change, run.members)
+        if done:
             detail = f"{done} of {len(run.members)} members landed, then IMQ stopped: {why}"
             untested = RedBase(detail, tip, change.now, 0, change.now + state.policy.ask_again.maximum, untested=True)
             await change.tx.red_bases.note(state.queue.id, untested)
-    if done:
-        # They are shown as waiting before the next pass announces for what.
-        await state.load()
-        await follow_runs(state)
-    else:
+    if not done:
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, why)
     _log.warning("landing_stopped", repository=state.queue.repository.full_name, message=why)
 

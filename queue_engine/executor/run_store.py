@@ -6,8 +6,8 @@ wakes the queue. The next pass reads GitHub again before it merges. If the proce
 what GitHub shows. Then the next pass merges the head, or withdraws the check.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,11 +19,11 @@ from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.departure import DequeueReason, FailingCheckFacts
 from queue_engine.domain.errors import GitHubError, Refused
 from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
-from queue_engine.domain.model import PROCESSING, Entry, EntryStatus, Queue, UnmetRequirement
+from queue_engine.domain.model import Entry, EntryStatus, Queue, UnmetRequirement
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import Run, RunMember, RunState
+from queue_engine.domain.run import OF_ENTRY, Run, RunMember, RunState
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
@@ -104,42 +104,48 @@ class EntryUpdates:
 
     engine: Engine
     policy: Policy
+    announces: bool = True
+    """Whether comments and check runs show the changes; they do not while they name a blocker of the queue."""
 
     async def save(self, entry: Entry, changed: Entry, *, depth: int, how: EntryChange = AS_USUAL) -> Entry:
         """Store a changed entry, with what is known of its checks; returns the stored entry.
 
         Raises StaleRecord if the entry changed since it was read, InvariantError for a forbidden transition.
         """
+        async with self.engine.change() as change:
+            return await self.save_within(change, entry, changed, depth=depth, how=how)
+
+    async def save_within(
+        self, change: Change, entry: Entry, changed: Entry, *, depth: int, how: EntryChange = AS_USUAL
+    ) -> Entry:
+        """Do the same within a transaction."""
         moved = changed.status is not entry.status
         if moved:
             check_transition(entry.status, changed.status)
-        async with self.engine.change() as change:
-            if moved and changed.status is EntryStatus.CHECKING:
-                limits = await measured_limits(change.tx, changed.repository.id, changed.base_branch)
-                changed = replace(changed, run=replace(changed.run, check_limits=limits))
-            saved = await change.tx.entries.save(changed)
-            await change.tx.consents.follow(entry, saved, change.now)
-            await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
-            if how.before_merge:
-                await record_merge_request(change.tx, saved, saved.head, change.now)
-            elif _may_withdraw(entry) and not how.passes_on:
-                await withdraw_own_check(change.tx, saved, self.policy, change.now)
-            if changed.head != entry.head:
-                await cancel_later(
-                    change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
-                )
-            if moved or how.announce:
-                # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
-                check_run = moved or not entry.run.pending_checks
-                await self._announce(change, saved, depth=depth, checks=how.checks.running, check_run=check_run)
-            if moved and saved.status is EntryStatus.PENDING and entry.run.candidate_run is not None:
-                await announce_run_ended(change.tx, saved, self.policy, change.now, depth=depth)
-            if (event := progress(entry, saved)) is not None:
-                change.progress.append(event)
-            events = _events(entry, saved, change.now, how.checks)
-            for word, data in events.items():
-                await change.record(word, saved, delivery=saved.delivery, data=data)
-        for word, data in events.items():
+        if moved and changed.status is EntryStatus.CHECKING and not changed.run.has_branch:
+            limits = await measured_limits(change.tx, changed.repository.id, changed.base_branch)
+            changed = replace(changed, run=replace(changed.run, check_limits=limits))
+        saved = await change.tx.entries.save(changed)
+        await change.tx.consents.follow(entry, saved, change.now)
+        await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
+        if how.before_merge:
+            await record_merge_request(change.tx, saved, saved.head, change.now)
+        elif _may_withdraw(entry) and not how.passes_on:
+            await withdraw_own_check(change.tx, saved, self.policy, change.now)
+        if changed.head != entry.head:
+            await cancel_later(
+                change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
+            )
+        if self.announces and (moved or how.announce):
+            # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
+            check_run = moved or not entry.run.pending_checks
+            await self._announce(change, saved, depth=depth, checks=how.checks.running, check_run=check_run)
+        if self.announces and moved and saved.status is EntryStatus.PENDING and entry.run.has_branch:
+            await announce_run_ended(change.tx, saved, self.policy, change.now, depth=depth)
+        if (event := progress(entry, saved)) is not None:
+            change.progress.append(event)
+        for word, data in _events(entry, saved, change.now, how.checks).items():
+            await change.record(word, saved, delivery=saved.delivery, data=data)
             _log.info(word, repository=saved.repository.full_name, number=saved.number, **_logged(data))
         return saved
 
@@ -353,6 +359,8 @@ class TrainState:
     runs: tuple[Run, ...] = ()
     entries: tuple[Entry, ...] = ()
     depth: int = 0
+    blocked: bool = False
+    """Whether nothing may land or begin, which comments and check runs say."""
     verified: dict[tuple[str, int], Facts] = field(default_factory=dict)
     """What this pass read of entries before it verified them, by their ids and versions."""
     begun: set[int] = field(default_factory=set)
@@ -387,7 +395,7 @@ class TrainState:
         if comments.level is CommentPolicy.ALL:
             comments = replace(comments, level=CommentPolicy.OUTCOMES)
         checks = replace(self.policy.checks, queue_only=frozenset())
-        return EntryUpdates(self.engine, replace(self.policy, comments=comments, checks=checks))
+        return EntryUpdates(self.engine, replace(self.policy, comments=comments, checks=checks), not self.blocked)
 
     async def load(self) -> None:
         """Read everything again; runs of several members, and what plans remember, where the queue may have any."""
@@ -398,6 +406,49 @@ class TrainState:
                 self.runs = await tx.runs.of_queue(self.queue.id)
                 self._stored = await tx.trains.get(self.queue.id)
                 self.memory = from_json(self._stored.memory)
+
+    @asynccontextmanager
+    async def change(self) -> AsyncIterator[Change]:
+        """Open a transaction that changes runs; at its end, the entries of their members follow (P2).
+
+        An entry's status says how far its run is. It is stored, for statements choose by it and the timeline has each
+        change of it. Of a run with a branch, only this writes it, or what takes the entry out of the run. A run is
+        changed before its members, in every transaction, so that no two wait for each other.
+        """
+        before = {each.id: each for each in self.entries}
+        async with self.engine.change() as change:
+            yield change
+            runs = await change.tx.runs.of_queue(self.queue.id)
+            found = await change.tx.entries.of_queue(self.queue.id)
+            self.runs = runs
+            self.entries = tuple([await self._follow(change, before.get(each.id, each), each, runs) for each in found])
+
+    async def _follow(self, change: Change, before: Entry, entry: Entry, runs: tuple[Run, ...]) -> Entry:
+        """Store the run and the status that an entry has as a member of the most advanced of these runs.
+
+        `before` is the entry with its run as they were announced.
+        """
+        while (step := member_of(entry, runs, change.now)) is not None:
+            shown = replace(entry, run=before.run)
+            moved = (step.status, step.run.id) != (shown.status, shown.run.id)
+            published = step.run.candidate is not None and step.run.candidate != shown.run.candidate
+            announce = published or step.run.pending_checks != shown.run.pending_checks
+            if not moved and not announce:
+                break
+            ended = max((each.ended for each in step.run.timings if each.ended is not None), default=None)
+            how = EntryChange(announce, CheckResults(ended=ended))
+            depth = self.depth or len(self.entries)
+            before = entry = await self.updates.save_within(change, shown, step, depth=depth, how=how)
+        return entry
+
+    async def follow(self) -> bool:
+        """Have entries follow their runs where these changed without them, as in a restored backup; whether any did."""
+        steps = [(each, member_of(each, self.runs, self.now)) for each in self.entries]
+        late = any(step and (step.status, step.run.id) != (each.status, each.run.id) for each, step in steps)
+        if late:
+            async with self.change():
+                pass
+        return late
 
     async def keep(self, change: Change, memory: Memory) -> None:
         """Store the memory within a transaction, if it changed."""
@@ -417,21 +468,15 @@ class TrainState:
 
     async def save_run(self, run: Run, memory: Memory | None = None) -> Run:
         """Store a changed run, and with it the memory."""
-        async with self.engine.change() as change:
-            saved = await self.save_run_within(change, run, memory)
-        self.runs = tuple(saved if each.id == saved.id else each for each in self.runs)
-        return saved
-
-    async def save_run_within(self, change: Change, run: Run, memory: Memory | None = None) -> Run:
-        """Store a changed run within a transaction, and with it the memory; the state is to be loaded after it."""
-        saved = await change.tx.runs.save(run)
-        if memory is not None:
-            await self.keep(change, memory)
+        async with self.change() as change:
+            saved = await change.tx.runs.save(run)
+            if memory is not None:
+                await self.keep(change, memory)
         return saved
 
     def tests_alone(self, entry: Entry) -> bool:
         """Whether this entry, of a fork, is tested alone, and not on a branch of IMQ's."""
-        return entry.run.candidate_run is None and self.memory.tests_alone(entry)
+        return not entry.run.has_branch and self.memory.tests_alone(entry)
 
     def entry_of(self, member: RunMember) -> Entry | None:
         """Return the entry of a member, if it is queued with the head that the run merges."""
@@ -447,9 +492,8 @@ class TrainState:
 
     async def end(self, run: Run, memory: Memory, *, why: str, kept: bool = True) -> None:
         """End a run: store that with the memory and the job that cleans up; `kept`: its branches may exist."""
-        async with self.engine.change() as change:
+        async with self.change() as change:
             await self.end_within(change, run, memory, why=why, kept=kept)
-        self.runs = tuple(each for each in self.runs if each.id != run.id)
 
     async def end_within(self, change: Change, run: Run, memory: Memory, *, why: str, kept: bool = True) -> None:
         """End a run within a transaction, and remember what it built."""
@@ -490,76 +534,28 @@ class TrainState:
         for run in self.runs:
             memory = cancelled(memory, run.id)
         off = SequentialMode(reason.value, detail, self.now, self.queue.generation, suspect, once)
-        async with self.engine.change() as change:
+        async with self.change() as change:
             for run in self.runs:
                 await self.end_within(change, run, memory, why="trains_off")
             await self.keep(change, replace(memory, off=off, built=(), candidates=(), pull_request_checks_in_runs={}))
             await change.record("trains_off", self.queue, reason=reason, data={"detail": detail})
-        self.runs = ()
         repository, base = self.queue.repository.full_name, self.queue.base_branch
         _trains_log.warning("trains_off", repository=repository, base_branch=base, reason=reason.value, detail=detail)
 
 
-async def follow_runs(state: TrainState, *, sequential: bool = False) -> bool:
-    """Store one change of each entry that its runs do not agree with; whether any changed.
-
-    With `sequential`, IMQ tests one entry after the other: an entry that was in no run keeps its status.
-    """
-    changed = False
-    for entry in state.entries:
-        if sequential and entry.run.candidate_run is None:
-            continue
-        step = following(entry, state.runs, state.now)
-        if step != entry:
-            ended = max((each.ended for each in step.run.timings if each.ended is not None), default=None)
-            published = step.run.candidate is not None and step.run.candidate != entry.run.candidate
-            announce = published or step.run.pending_checks != entry.run.pending_checks
-            how = EntryChange(announce, CheckResults(ended=ended))
-            await state.updates.save(entry, step, depth=state.depth, how=how)
-            changed = True
-    return changed
-
-
-def following(entry: Entry, runs: tuple[Run, ...], now: datetime) -> Entry:
-    """Return the entry as its most advanced run wants it, or one step nearer to that; the same if nothing changes."""
-    found = _of(entry, runs)
-    if found is None:
-        is_member = entry.run.candidate_run is not None or entry.status in PROCESSING
-        return preempted(entry, now) if is_member else entry
-    run, member = found
-    wanted = EntryStatus.READY if run.has_passed else EntryStatus.CHECKING
-    if entry.status is EntryStatus.PENDING:
-        wanted = EntryStatus.CHECKING
-    moved = entry if entry.status is wanted else enter(entry, wanted, now)
-    base = run.base_tip
-    for each in run.members:
-        if each.number == member.number:
-            break
-        base = each.landed_sha or each.commit or base
-    return replace(
-        moved,
-        run=replace(
-            moved.run,
-            started_at=moved.run.started_at or run.started_at,
-            candidate_run=run.id,
-            candidate=run.candidate,
-            base_tip=base,
-            tested_tree=member.tree,
-            pending_checks=run.pending_checks if wanted is EntryStatus.CHECKING else (),
-            completed_checks=run.completed_checks if wanted is EntryStatus.CHECKING else (),
-            timings=run.timings,
-            reruns=run.reruns,
-            rerun_checks=run.rerun_checks,
-        ),
-    )
-
-
-def _of(entry: Entry, runs: tuple[Run, ...]) -> tuple[Run, RunMember] | None:
-    """Return the most advanced run with this entry as a member."""
+def member_of(entry: Entry, runs: tuple[Run, ...], now: datetime) -> Entry | None:
+    """Return the entry as its most advanced run wants it, or one step nearer to that; None if no run concerns it."""
     found = [
-        (run, member)
+        run
         for run in runs
         for member in run.members
         if (member.entry_id, member.head) == (entry.id, entry.head) and member.landed_sha is None
     ]
-    return min(found, key=lambda each: each[0].precedence(entry.number), default=None)
+    if not found:
+        return preempted(entry, now) if entry.run.has_branch else None
+    run = min(found, key=lambda each: each.precedence(entry.number))
+    passed = run.has_passed and entry.status is not EntryStatus.PENDING
+    wanted = EntryStatus.READY if passed else EntryStatus.CHECKING
+    moved = entry if entry.status is wanted else enter(entry, wanted, now)
+    asked = {name: getattr(moved.run, name) for name in OF_ENTRY}
+    return replace(moved, run=replace(run.of_member(entry.id, entry.head), **asked))

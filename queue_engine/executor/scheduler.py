@@ -31,7 +31,8 @@ from queue_engine.domain.model import Entry, Queue, QueueFront
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.executor.queue_pass import LeaseLost, PassError, QueuePass
+from queue_engine.executor.entry_steps import PassError
+from queue_engine.executor.queue_pass import LeaseLost, QueuePass
 from queue_engine.planner.github_outage import retry_at
 from queue_engine.planner.queue_plan import QueueWait, front_decides, wait_of
 from queue_engine.rules.policies import PolicyKey

@@ -121,12 +121,12 @@ async def resume_refused(change: Change, repository: Repository) -> int:
 
     The count of failures of its entries starts from zero: their waits were no outage. Raises StaleRecord.
     """
-    for entry in await change.tx.entries.of_repository(repository.id):
-        if entry.run.github_failing_since is not None:
-            await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
     for run in await change.tx.runs.of_repository(repository.id):
         if run.github_failing_since is not None:
             await change.tx.runs.save(run.without_failures())
+    for entry in await change.tx.entries.of_repository(repository.id):
+        if entry.run.github_failing_since is not None:
+            await change.tx.entries.save(replace(entry, run=entry.run.without_failures()))
     for queue in await change.tx.queues.of_repository(repository.id):
         if (pause := queue.pause(Reason.GITHUB_REFUSES)) is not None:
             await change.tx.pauses.lift(queue.id, Reason.GITHUB_REFUSES, now=change.now)

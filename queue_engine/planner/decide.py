@@ -87,7 +87,7 @@ def _followed(entry: Entry, uuid: str | None) -> Entry:
 def decide(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Return the one next action for the front entry, or for a member whose train lands by merges."""
     facts = _of_head(entry, facts)
-    if entry.run.candidate_run is not None:
+    if entry.run.has_branch:
         return _member(entry, facts, policy, now)
     if (first := _before_status(entry, facts, policy, now, entry)) is not None:
         return first
@@ -295,7 +295,7 @@ def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, p
 
 def _proof(entry: Entry, method: MergeMethod, facts: Facts, policy: Policy) -> LandingProof | None:
     """Return what lets the entry land: a member of a train has it from the train's run."""
-    if entry.run.candidate_run is not None:
+    if entry.run.has_branch:
         return None if entry.run.proof is None else replace(entry.run.proof, method=method)
     reports = of_now(entry.run, facts.reports or (), policy)
     return proof_of(entry.head, run_checks(facts.rules, policy), reports, facts.rules, policy, method)

@@ -21,9 +21,9 @@ from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
-from queue_engine.planner.trains.memory import Memory
+from queue_engine.planner.trains.memory import Memory, find_run
 from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
-from queue_engine.planner.trains.plan import plan
+from queue_engine.planner.trains.plan import failure_ejects, plan
 from queue_engine.planner.trains.transitions import removed
 from queue_engine.rules.blockers import (
     blockers_of,
@@ -224,6 +224,18 @@ def _one_by_one(front: Entry, free: Mapping[int, Entry]) -> Trains:
 def next_runs(memory: Memory, free: Collection[int], now: datetime) -> Plan:
     """Return what to land, eject, cancel or start where runs have several members; `free` may proceed."""
     return plan(visible(memory, ahead_of_tested_alone(memory, free)), now.timestamp())
+
+
+def for_candidate(policy: Policy, memory: Memory, run: Run, now: datetime) -> Policy:
+    """Return the policy for the checks of a run with a branch: whether a failed one runs again.
+
+    Of several members, the tests of parts show a flake as well. A member that failed with others that have passed
+    since needs no second failure alone.
+    """
+    planned = find_run(memory.trains, run.id)
+    proved = planned is not None and failure_ejects(memory.trains, planned, now.timestamp())
+    again = len(run.members) == 1 and not proved
+    return policy if again else replace(policy, checks=replace(policy.checks, reruns=0))
 
 
 def front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) -> Front | QueueWait:

@@ -129,11 +129,7 @@ def group_runs(
     """Describe the active runs of a queue, the one with its front first: those of `trains`, and of one entry each."""
     place = {entry.number: entry.position for entry in entries}
     runs = [_of_train(run, usual, now) for run in trains]
-    runs += [
-        _of_entry(entry, usual, now)
-        for entry in entries
-        if entry.run.candidate_run is None and entry.run.id is not None
-    ]
+    runs += [_of_entry(entry, usual, now) for entry in entries if not entry.run.has_branch and entry.run.id is not None]
     first = {id(run): min((place.get(number, len(place)) for number in run.numbers), default=0) for run in runs}
     return tuple(sorted(runs, key=lambda run: first[id(run)]))
 

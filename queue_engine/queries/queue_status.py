@@ -188,7 +188,7 @@ class QueueStatus:
     def runs(self) -> tuple[RunProgress, ...]:
         """The active runs of trains, oldest first, and then those of one entry each."""
         trains = () if self.trains is None else self.trains.runs
-        alone = [view.entry for view in self.entries if view.entry.run.candidate_run is None]
+        alone = [view.entry for view in self.entries if not view.entry.run.has_branch]
         begun = [each for each in alone if each.run.started_at is not None]
         return (
             *(

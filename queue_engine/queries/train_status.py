@@ -166,13 +166,10 @@ _RUNS_READ = 200
 
 async def load_landing(tx: Transaction, entry: Entry) -> TrainLanding | None:
     """Load with whom an entry landed; None if it landed by itself, outside a train."""
-    if entry.run.candidate_run is None:
-        return None
-    run = await tx.runs.get(entry.run.candidate_run)
-    if run is None:
+    if not entry.run.has_branch:
         return None
     started = await tx.timeline_reads.of_branch(entry.repository.id, entry.base_branch, [RUN_STARTED], limit=_RUNS_READ)
-    return landing_of(run, started)
+    return landing_of(entry.run, started)
 
 
 def landing_of(run: Run, started: Sequence[TimelineEvent]) -> TrainLanding:

@@ -136,7 +136,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
         return {}
     ended_before = {each.name: _seconds(each.ended, now) for each in entry.run.timings if each.ended is not None}
     data = {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
-    return data if entry.run.candidate_run is None else {**data, "run": entry.run.candidate_run}
+    return {**data, "run": entry.run.id} if entry.run.has_branch else data
 
 
 def pending_at(event: TimelineEvent, at: datetime) -> tuple[str, ...]:

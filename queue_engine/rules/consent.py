@@ -390,7 +390,7 @@ def with_shared_update(entry: Entry, head: str, now: datetime) -> Entry:
 def may_lack_update(entry: Entry) -> bool:
     """Whether the entry may be of a backup, which lacks an update that IMQ made since."""
     idle = entry.status is not EntryStatus.UPDATING and entry.run.merge_requested_at is None
-    return entry.needs_refetch and entry.head_proved and idle and entry.run.candidate_run is None
+    return entry.needs_refetch and entry.head_proved and idle and not entry.run.has_branch
 
 
 def with_lost_update(entry: Entry, head: str, now: datetime) -> Entry:

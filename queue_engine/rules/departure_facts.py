@@ -333,7 +333,7 @@ def may_merge_yet(entry: Entry, reason: Reason) -> bool:
 
     The runs of trains keep what they have requested themselves.
     """
-    return entry.run.merge_uuid is not None and entry.run.candidate_run is None and reason not in MERGED_REASONS
+    return entry.run.merge_uuid is not None and not entry.run.has_branch and reason not in MERGED_REASONS
 
 
 def is_requested_merge(pull: PullRequest, own_login: str, pending: PendingMerge | None) -> bool:

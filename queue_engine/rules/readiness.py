@@ -53,7 +53,7 @@ def may_be_renewed(entry: Entry, reason: Reason, policy: Policy) -> bool:
 
     Rules or automation dismiss approvals after any push. No one withdrew the consent, so the entry keeps its place.
     """
-    updated = entry.head != entry.queued_head and entry.run.candidate_run is None
+    updated = entry.head != entry.queued_head and not entry.run.has_branch
     return reason in _RENEWABLE and updated and waits(policy)
 
 

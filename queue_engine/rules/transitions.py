@@ -101,7 +101,7 @@ def check_queue(entries: Sequence[Entry]) -> None:
             raise InvariantError(f"pull request {entry.number} is at position {entry.position}, not {expected}")
         if entry.status.final:
             raise InvariantError(f"pull request {entry.number} is in the queue although it is {entry.status}")
-        if entry.status in PROCESSING and entry.run.id not in active and entry.run.candidate_run is None:
+        if entry.status in PROCESSING and entry.run.id not in active and not entry.run.has_branch:
             raise InvariantError(f"pull request {entry.number} is {entry.status} at position {expected}")
     if len({entry.number for entry in entries}) != len(entries):
         raise InvariantError("a pull request is in the queue more than once")

@@ -36,7 +36,7 @@ from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.domain.known_facts import SHARED_RULES
 from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, Queue, QueueFront, UnmetRequirement
-from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.domain.run import NOT_BEGUN, NOTHING_ASKED, OF_ENTRY
 from queue_engine.store.consents import Consents
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.queues import DUE, Queues
@@ -50,12 +50,16 @@ STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
 _NAMES = tuple(name for name in entries.c.keys() if name in STORED)  # noqa: SIM118 - a collection, no mapping
 _VALUES = itemgetter(*(index for index, name in enumerate(entries.c.keys()) if name in STORED))
 """Reads the values of `_NAMES` from a row of `in_order`, which begins with all columns of `entries`."""
-
+_ASKED = itemgetter(*(entries.c.keys().index(name) for name in OF_ENTRY))
+"""Reads the values of `OF_ENTRY` from such a row."""
+_NOTHING = tuple(NOTHING_ASKED.values())
 
 _POSITION = (func.row_number().over(partition_by=entries.c.queue_id, order_by=IN_ORDER) - 1).label("position")
 _WAITS_BEHIND = and_(
     entries.c.status == EntryStatus.PENDING,
     entries.c.run_id.is_(None),
+    entries.c.github_failures == 0,
+    entries.c.merge_requested_at.is_(None),
     ~entries.c.hotfix,
     entries.c.blocked_until.is_(None),
     ~HELD,
@@ -97,7 +101,12 @@ def entry_of(row: Row[Any]) -> Entry:
     values["trusted_labels"] = tuple(row.trusted_labels)
     values["unmet"] = UnmetRequirement.all_of(row.unmet)
     surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
-    return Entry(**values, **surroundings, run=run_of(row))
+    run, asked = run_of(row), _ASKED(row)
+    if run.has_branch:
+        run = run.of_member(row.id, row.head)
+    if asked != _NOTHING:
+        run = replace(run, **dict(zip(OF_ENTRY, asked, strict=True)))
+    return Entry(**values, **surroundings, run=run)
 
 
 def front_of(row: Row[Any]) -> QueueFront:
@@ -182,7 +191,7 @@ _BRANCH: BindParameter[str] = bindparam("its_branch")
 _SHARING = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.head_branch == _BRANCH, _IN_REPOSITORY.c.number != _NUMBER)
 _WAITING_OUTSIDE = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.unmet.is_not(None))
 _ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
-_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY), runs.c.candidate_run.is_(None))
+_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY), runs.c.trigger.is_(None))
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
 _ARRIVALS = select(entries.c.author, entries.c.arrived, entries.c.share_delay).where(
@@ -356,26 +365,26 @@ class Entries:
         return WaitCount(soon, this_hour)
 
     async def save(self, entry: Entry) -> Entry:
-        """Store the changed entry and its run, and return the entry with the new versions.
+        """Store the changed entry, and its run unless that has a branch; return the entry with the new versions.
 
-        A run begins with its first save, and ends when it is saved empty. The returned position is the former one:
-        after a change of priority, read the queue again.
+        A run without a branch begins with its first save, and ends when it is saved empty. The returned position is the
+        former one: after a change of priority, read the queue again.
         Raises StaleRecord when another transaction changed or removed the entry or its run since it was read.
         """
         run, is_member = entry.run, entry.status in PROCESSING or entry.run.has_begun
-        begins = is_member and run.id is None
-        if begins:
-            run = await self._runs.add(run)
-        values = _values(entry) | {"run_id": run.id if is_member else None, "version": entry.version + 1}
-        # Lock the entry before its run, as every transaction does.
+        own = replace(run, **NOTHING_ASKED)
+        if is_member and run.id is None:
+            own = await self._runs.add(own)
+        values = _values(entry) | {"run_id": own.id if is_member else None, "version": entry.version + 1}
+        # Lock the entry before a run that it alone has, as every transaction does.
         if (await self._connection.execute(_SAVE, {**values, **_same(entry)})).rowcount != 1:
             raise _stale(entry)
         if not is_member:
-            await self._runs.end(run)
-            run = NOT_BEGUN
-        elif not begins:
-            run = await self._runs.save(run)
-        return replace(entry, version=entry.version + 1, run=run)
+            await self._runs.end(own)
+            own = NOT_BEGUN
+        elif run.id is not None and not run.has_branch:
+            own = await self._runs.save(own)
+        return replace(entry, version=entry.version + 1, run=replace(run, id=own.id, version=own.version))
 
     async def reprioritise(self, entry: Entry, order: EntryOrder, ageing: timedelta) -> Entry:
         """Give a queued entry another priority and other exemptions; returns the entry with its new position.
@@ -422,6 +431,7 @@ def _only(found: tuple[Entry, ...]) -> Entry | None:
 
 def _values(entry: Entry) -> dict[str, object]:
     values = {name: getattr(entry, name) for name in STORED - _FIXED}
+    values |= {name: getattr(entry.run, name) for name in OF_ENTRY}
     values["unmet"] = [each.as_data() for each in entry.unmet] or None
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 

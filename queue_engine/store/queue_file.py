@@ -302,6 +302,8 @@ async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict
     branches = {row["id"]: row["base_branch"] for row in _plain(file.queues)}
     for row in _plain(file.runs):
         former = row.pop("id")
+        if row.get("queue_id") is not None:
+            row["queue_id"] = queue_ids[row["queue_id"]]
         run_ids[former] = (await connection.execute(insert(runs).values(row).returning(runs.c.id))).scalar_one()
     for row in sorted(_plain(file.entries), key=lambda row: row["seq"]):
         del row["seq"]  # The database numbers the entries again, in the same order.

@@ -37,7 +37,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.store import repositories
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import entries, queues, runs
+from queue_engine.store.tables import entries, queues
 from queue_engine.store.tables import repositories as repositories_table
 
 _NOW = bindparam("now", type_=DatabaseInstant)
@@ -246,8 +246,7 @@ _OF_PULL_REQUEST = _ALL.where(queues.c.id == _ITS_QUEUE.scalar_subquery())
 _CREATE = Upsert(queues, lambda insert: insert.on_conflict_do_nothing())
 
 _FRONT_TROUBLE = (
-    select(runs.c.github_failures)
-    .select_from(entries.outerjoin(runs, runs.c.id == entries.c.run_id))
+    select(entries.c.github_failures)
     .where(entries.c.queue_id == queues.c.id)
     .order_by(*IN_ORDER)
     .limit(1)

@@ -1,7 +1,8 @@
 """Runs: the attempts to land entries.
 
-A run of one entry is read and written with it (`queue_engine.store.entries`): the entry's row names its run. A run of
-several members, on a branch of IMQ's own, is found by its queue. Each write of a run is compare-and-set on its version.
+The row of an entry names its run. A run without a branch is written with its only entry (`queue_engine.store.entries`).
+One on a branch of IMQ's own, which all of its members name, is written here alone. Each write is compare-and-set on the
+version.
 """
 
 from collections.abc import Collection
@@ -33,7 +34,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CandidateTrigger, CheckTiming, Run, RunMember, RunState
 from queue_engine.store.tables import entries, queues, runs
 
-_STORED = tuple(name for name in Run.__dataclass_fields__ if name not in ("id", "version", "base_branch"))
+_STORED = tuple(name for name in Run.__dataclass_fields__ if name in runs.c and name not in ("id", "version"))
 _COLUMNS = {name: f"run_{name}" for name in ("version", *_STORED)}
 RUN_FIELDS = tuple(runs.c[name].label(label) for name, label in _COLUMNS.items())
 """Columns that `run_of` reads beside a member's `run_id`."""
@@ -61,7 +62,6 @@ _OF_COMMIT = _IN_REPOSITORY.where(runs.c.candidate == bindparam("its_commit"), _
 _ADD = insert(runs).returning(runs.c.id)
 _SAVE = update(runs).where(and_(_ID, runs.c.version == bindparam("its_version", type_=Integer)))
 _REMOVE = delete(runs).where(_ID)
-_END = _REMOVE.where(~select(entries.c.seq).where(entries.c.run_id == runs.c.id).exists())
 
 
 class Runs:
@@ -95,12 +95,12 @@ class Runs:
         return run
 
     async def end(self, run: Run) -> None:
-        """Delete a run that its last entry has left; nothing for a run that was never stored."""
-        if run.id is not None:
-            await self._connection.execute(_END, {"its_id": run.id})
+        """Delete a run without a branch, which its entry has left; nothing for a run that was never stored."""
+        if run.id is not None and not run.has_branch:
+            await self.remove(run)
 
     async def remove(self, run: Run) -> None:
-        """Delete a run of several members; nothing if it is gone."""
+        """Delete a run; nothing if it is gone."""
         await self._connection.execute(_REMOVE, {"its_id": run.id})
 
     async def get(self, run_id: int) -> Run | None:
@@ -153,7 +153,7 @@ _UNDER_WAY = union_all(
     .where(
         entries.c.repository_id.in_(_REPOSITORIES),
         entries.c.status.in_([EntryStatus.UPDATING, EntryStatus.CHECKING]),
-        runs.c.candidate_run.is_(None),
+        runs.c.trigger.is_(None),
     ),
     select(queues.c.repository_id, runs.c.base_tip, runs.c.candidate)
     .join(queues, queues.c.id == runs.c.queue_id)

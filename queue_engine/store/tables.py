@@ -102,13 +102,11 @@ runs = Table(
     Column("rerun_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("polls", Integer, nullable=False),
     Column("next_poll_at", DatabaseInstant, info=instant(InstantKind.WAIT)),
-    Column("merge_requested_at", DatabaseInstant, info=instant(InstantKind.PAST)),
-    Column("merge_uuid", String(64)),
     Column("merge_refusals", Integer, nullable=False),
     Column("refused_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("github_failures", Integer, nullable=False),
     Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
-    Column("candidate_run", Integer),
+    Column("merges_onto", String(64)),
     Column("queue_id", ForeignKey(queues.c.id), index=True),
     Column("state", String(16)),
     Column("trigger", String(16)),
@@ -122,10 +120,10 @@ runs = Table(
     # Never reuse an id: it names branches on GitHub.
     sqlite_autoincrement=True,
 )
-"""One attempt each to land entries. The row of an entry names the run of that entry, deleted when the entry leaves.
+"""One attempt each to land entries, which name it. A run of one entry without a branch is deleted when that leaves.
 
-A run with `queue_id` tests several members on a branch of IMQ's own, and is deleted when its branches are gone. Then
-`candidate_run` of each member's own run has its id."""
+A run with `queue_id` tests its members on a branch of IMQ's own, and is deleted when its branches are gone. What IMQ
+asks for one member alone is in the row of the entry; of a run without a branch, it is there only."""
 
 trains = Table(
     "trains",
@@ -178,6 +176,14 @@ entries = Table(
     Column("unmet", JSON(none_as_null=True)),
     Column("read_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("queued_by_id", BigInteger),
+    Column("polls", Integer, nullable=False, server_default=text("0")),
+    Column("next_poll_at", DatabaseInstant, info=instant(InstantKind.WAIT)),
+    Column("merge_requested_at", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("merge_uuid", String(64)),
+    Column("merge_refusals", Integer, nullable=False, server_default=text("0")),
+    Column("refused_since", DatabaseInstant, info=instant(InstantKind.PAST)),
+    Column("github_failures", Integer, nullable=False, server_default=text("0")),
+    Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
     CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),

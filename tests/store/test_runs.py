@@ -1,4 +1,4 @@
-"""A run is stored with its members: it begins and ends with them, and no writer overwrites another."""
+"""A run is stored with its entry, or on a branch by itself; no writer overwrites another."""
 
 from dataclasses import fields, replace
 
@@ -6,9 +6,8 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 
-from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.run import NOT_BEGUN, CheckTiming, Run
+from queue_engine.domain.run import NOT_BEGUN, OF_ENTRY, CandidateTrigger, CheckTiming, Run, RunMember, RunState
 from queue_engine.store import Store, Transaction
 from queue_engine.store.tables import entries, runs
 from tests.store.examples import NOW, SOON, changed, queue, stand
@@ -40,7 +39,6 @@ WHOLE = Run(
     refused_since=NOW,
     github_failures=4,
     github_failing_since=NOW,
-    candidate_run=7,
 )
 CHECKING = EntryStatus.CHECKING
 MINUTE = 6 * SOON
@@ -52,7 +50,9 @@ async def stored_runs(t: Transaction) -> int:
 
 def test_runs_table_holds_every_field() -> None:
     """A field added to the model without a column would be lost at the first read."""
-    assert {field.name for field in fields(Run)} - {"base_branch"} == set(runs.c.keys())
+    names = {field.name for field in fields(Run)} - {"base_branch"}
+    assert names == {*runs.c.keys(), *OF_ENTRY}
+    assert {*OF_ENTRY} <= {*entries.c.keys()}
 
 
 async def test_run_is_read_with_its_member_as_it_was_written(t: Transaction) -> None:
@@ -72,33 +72,42 @@ async def test_run_ends_when_its_member_waits_again_or_leaves(t: Transaction) ->
     main = await queue(t)
     first, second = [await stand(t, main, number) for number in (1, 2)]
     begun = await t.entries.save(replace(first, status=CHECKING, run=WHOLE, head="updated", head_proved=False))
-    await t.entries.save(replace(second, run=Run(github_failures=1)))
-    assert await stored_runs(t) == 2
+    trouble = await t.entries.save(replace(second, run=Run(github_failures=1)))
+    assert await t.entries.get(second.id) == trouble
+    assert await stored_runs(t) == 1
     back = await t.entries.save(replace(begun, status=EntryStatus.PENDING, run=begun.run.ended()))
     assert back == await t.entries.get(first.id)
     assert (back.run, back.head, back.head_proved) == (NOT_BEGUN, "updated", False)
-    trouble = await t.entries.get(second.id)
-    assert trouble is not None
-    await t.entries.remove(trouble)
     assert await stored_runs(t) == 0
 
 
-async def test_run_of_several_members_is_written_by_one_at_a_time_and_ends_with_the_last(t: Transaction) -> None:
-    """Two that read the same version of a run never both write, although each changes another entry."""
+async def test_members_name_their_run_and_each_has_what_was_asked_for_it_alone(t: Transaction) -> None:
+    """P1: each lands with the tree after it. A save of a member writes no run that others have, and removes none."""
     main = await queue(t)
     first, second = [await stand(t, main, number) for number in (1, 2)]
-    first = await t.entries.save(replace(first, status=CHECKING, run=WHOLE))
-    second = await t.entries.save(replace(second, status=CHECKING, run=first.run))
-    assert second.run.id == first.run.id
-    assert await stored_runs(t) == 1
-    with pytest.raises(StaleRecord, match="run"):
-        await t.entries.save(changed(first, completed_checks=("lint",)))
+    members = (
+        RunMember(1, first.id, first.head, commit="c1", tree="t1"),
+        RunMember(2, second.id, second.head, commit="c2", tree="t2"),
+    )
+    testing = Run(queue_id=main.id, state=RunState.TESTING, trigger=CandidateTrigger.PUSH, members=members)
+    run = await t.runs.add(replace(testing, started_at=NOW, base_tip="base", candidate="c2", polls=3))
+    first = await t.entries.save(replace(first, status=CHECKING, run=run.of_member(first.id, first.head)))
+    second = await t.entries.save(replace(second, status=CHECKING, run=run.of_member(second.id, second.head)))
+    first = await t.entries.save(changed(first, merge_requested_at=NOW, candidate="not-stored"))
+    run = await t.runs.save(replace(run, candidate="c3"))
     first, second = await t.entries.of_queue(main.id)
-    assert first.run == second.run
-    await t.entries.remove(first)
-    assert await stored_runs(t) == 1
+    assert {first.run.id, second.run.id} == {run.id}
+    assert (first.run.base_tip, first.run.tested_tree, second.run.base_tip, second.run.tested_tree) == (
+        "base",
+        "t1",
+        "c1",
+        "t2",
+    )
+    assert (first.run.merge_requested_at, second.run.merge_requested_at, second.run.polls) == (NOW, None, 0)
+    assert (first.run.candidate, run.polls) == ("c3", 3)
+    await t.entries.save(replace(first, status=EntryStatus.PENDING, run=first.run.ended()))
     await t.entries.remove(second)
-    assert await stored_runs(t) == 0
+    assert await t.runs.of_queue(main.id) == (replace(run, base_branch="main"),)
 
 
 async def test_entry_past_pending_is_always_a_member_of_a_run(store: Store) -> None:

@@ -21,7 +21,7 @@ from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
 from queue_engine.store.tables import runs
 from queue_engine.store.trains import TrainMemory
-from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
+from tests.store.examples import NOW, OTHER, REPOSITORY, SOON, queue, stand
 
 TESTING = RunState.TESTING
 
@@ -101,9 +101,9 @@ async def test_run_that_ended_is_kept_until_it_is_removed(t: Transaction) -> Non
 async def test_report_on_a_candidate_may_count(t: Transaction) -> None:
     """The lookup of webhooks finds candidates as it finds updated heads, and once for all members."""
     main = await queue(t)
-    await t.runs.add(whole(main))
+    stored = await t.runs.add(whole(main))
     member = await stand(t, main, 1)
-    await t.entries.save(changed(member, status=EntryStatus.CHECKING, candidate_run=1, started_at=NOW))
+    await t.entries.save(replace(member, status=EntryStatus.CHECKING, run=stored))
     assert await t.candidate_commits.under_way([REPOSITORY.id]) == ((REPOSITORY.id, "base", "c2"),)
 
 

@@ -14,7 +14,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.queries.queue_states import StateKind, QueueRuns, QueueState, load_overview, load_runs
+from queue_engine.queries.queue_states import QueueRuns, QueueState, StateKind, load_overview, load_runs
 from queue_engine.queries.queue_status import QueueView, load_summaries
 from queue_engine.queries.request_status import load_requests
 from queue_engine.store.request_records import RequestStatusKind

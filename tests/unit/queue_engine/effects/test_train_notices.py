@@ -28,7 +28,7 @@ async def test_landing_by_a_train_says_with_whom(store: Store) -> None:
             started_at=NOW,
         )
         stored = await tx.runs.add(run)
-        landed = replace(first, run=replace(first.run, candidate_run=stored.id))
+        landed = replace(first, run=stored)
         await notices.announce_landed(tx, landed, "4" * 40, ALL, NOW, mismatch=None)
     notice = await wanted(store)
     assert notice is not None

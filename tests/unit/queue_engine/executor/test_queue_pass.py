@@ -12,6 +12,7 @@ from queue_engine.domain.errors import Forbidden, GitHubError, MergeError, RateL
 from queue_engine.domain.facts import CheckState, Commit
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.port import GitHub
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.executor import landing
 from queue_engine.executor.queue_pass import LeaseLost
 from queue_engine.executor.scheduler import advance
@@ -204,9 +205,9 @@ async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
 async def test_advance_of_a_front_that_a_train_tested_has_its_own_head_tested(scene: Setup, status: object) -> None:
     """P1: a train's candidate was not the entry's own head, so that no result of that run lands it."""
     scene.github.reports = (report("ci", CheckState.PENDING),)
-    entry = await scene.advance(await scene.front(status=status, base_tip="base-1", candidate_run=7))
+    entry = await scene.advance(await scene.front(status=status, base_tip="base-1", trigger=CandidateTrigger.PUSH))
     assert entry is not None
-    assert (entry.status, entry.run.candidate_run) == (CHECKING, None)
+    assert (entry.status, entry.run.has_branch) == (CHECKING, False)
 
 
 class Unreadable:

@@ -16,9 +16,10 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.effects import record
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
+from queue_engine.executor.entry_steps import PassError
 from queue_engine.executor.queue_pass import QueuePass
 from queue_engine.executor.run_landing import begin_landing, continue_landing
-from queue_engine.executor.run_store import TrainState, follow_runs
+from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import key_of
 from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.trains.memory import find_run, passed
@@ -46,8 +47,6 @@ async def that_passed(store: Store, github: TrainGitHub, **member: Any) -> tuple
     assert planned is not None
     memory = passed(state.memory, planned, "key", state.seconds)
     run = await state.save_run(replace(run, state=RunState.PASSED, published_at=state.now), memory)
-    while await follow_runs(state):
-        await state.load()
     return state, run
 
 
@@ -95,12 +94,15 @@ async def test_member_that_changed_since_its_tests_does_not_begin_to_land(
 
 
 async def test_landing_does_not_begin_for_a_head_that_the_ledger_lacks(store: Store) -> None:
-    """P4: no head lands without its consent."""
+    """P4: no head lands without its consent. P5: the error counts on this member, and its queue goes on without it."""
     state, run = await that_passed(store, TrainGitHub())
     async with store.transaction() as tx:
         await tx.connection.execute(delete(consents))
-    with pytest.raises(InvariantError, match="head-1"):
+    with pytest.raises(PassError) as counted:
         await begin_landing(state, run, state.memory.trains.passed[0])
+    assert counted.value.entry is not None
+    assert counted.value.entry.number == 1
+    assert isinstance(counted.value.__cause__, InvariantError)
     await state.load()
     assert state.runs == (run,)
 

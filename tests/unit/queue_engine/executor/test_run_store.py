@@ -7,8 +7,7 @@ import pytest
 
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
-from queue_engine.executor.run_landing import waiting
-from queue_engine.executor.run_store import following
+from queue_engine.executor.run_store import member_of
 from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, READY, entry
 
 OWN = entry()
@@ -37,7 +36,7 @@ def run(*members: RunMember, **changes: Any) -> Run:
 def followed(member: Entry, *runs: Run) -> Entry:
     """The entry after all steps that its runs want."""
     for _ in range(5):
-        member = following(member, runs, NOW)
+        member = member_of(member, runs, NOW) or member
     return member
 
 
@@ -45,7 +44,7 @@ def test_member_has_the_tree_of_the_candidate_after_it_and_the_commit_before_it_
     """P1: the tree that lands is compared with exactly this one."""
     found = followed(OWN, run(FIRST, MINE))
     assert (found.status, found.run.tested_tree, found.run.base_tip) == (CHECKING, "t1", "c9")
-    assert (found.run.candidate_run, found.run.candidate, found.run.pending_checks) == (4, "c1", ("ci",))
+    assert (found.run.id, found.run.candidate, found.run.pending_checks) == (4, "c1", ("ci",))
     assert followed(OWN, run(replace(FIRST, landed_sha="landed-9"), MINE)).run.base_tip == "landed-9"
     assert followed(OWN, run(MINE)).run.base_tip == "base-1"
 
@@ -73,12 +72,4 @@ def test_run_with_another_head_or_another_entry_says_nothing_about_a_member(chan
     passed = run(replace(MINE, **changes), state=RunState.PASSED)
     assert followed(OWN, passed) == OWN
     left = followed(followed(OWN, run(MINE)), passed)
-    assert (left.status, left.run.tested_tree, left.run.candidate_run) == (PENDING, None, None)
-
-
-def test_members_that_wait_for_the_landing_are_queued_with_the_tested_head() -> None:
-    """P4: a member that left, has another head, or has landed is none of them."""
-    landing = run(FIRST, MINE, state=RunState.LANDING)
-    assert waiting(landing, [OWN]) == [MINE]
-    assert waiting(landing, [replace(OWN, head="head-2")]) == []
-    assert waiting(run(replace(MINE, landed_sha="landed")), [OWN]) == []
+    assert (left.status, left.run.tested_tree, left.run.id) == (PENDING, None, None)

@@ -13,7 +13,7 @@ from queue_engine.domain.model import Entry, Queue
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
-from queue_engine.executor.queue_pass import PassError
+from queue_engine.executor.entry_steps import PassError
 from queue_engine.executor.scheduler import LIMIT, on_error
 from queue_engine.store import Store
 from tests.unit.bot.conftest import ManualClock

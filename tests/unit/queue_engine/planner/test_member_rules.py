@@ -11,7 +11,7 @@ from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.facts import HeadPush, MergeMethod, Permission, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import NOT_BEGUN
+from queue_engine.domain.run import NOT_BEGUN, CandidateTrigger
 from queue_engine.planner.actions import (
     Action,
     Dequeue,
@@ -107,7 +107,7 @@ def test_member_whose_own_bot_pushed_is_bound_to_the_new_head_and_tested_again()
 
 LANDING = entry(
     status=EntryStatus.READY,
-    run=replace(NOT_BEGUN, candidate_run=4, base_tip="base-1", tested_tree="t1", candidate="c1"),
+    run=replace(NOT_BEGUN, trigger=CandidateTrigger.PUSH, base_tip="base-1", tested_tree="t1", candidate="c1"),
 )
 NEXT = replace(WHOLE, snapshot=Snapshot(pull(), base_tip="base-1"))
 BRANCH_LOCKED = "Cannot update this protected ref."

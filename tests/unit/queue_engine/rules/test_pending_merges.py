@@ -4,7 +4,7 @@ import pytest
 
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import CandidateTrigger, Run
 from queue_engine.rules.departure_facts import is_requested_merge, may_merge_yet
 from tests.unit.queue_engine.examples import entry, pull
 
@@ -14,7 +14,7 @@ from tests.unit.queue_engine.examples import entry, pull
     [
         (Run(merge_uuid="uuid"), Reason.GITHUB_TROUBLE, True),
         (Run(merge_uuid="uuid"), Reason.MERGED_ELSEWHERE, False),
-        (Run(merge_uuid="uuid", candidate_run=4), Reason.GITHUB_TROUBLE, False),
+        (Run(merge_uuid="uuid", trigger=CandidateTrigger.PUSH), Reason.GITHUB_TROUBLE, False),
         (Run(), Reason.GITHUB_TROUBLE, False),
     ],
 )
