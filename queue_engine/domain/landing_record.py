@@ -38,13 +38,13 @@ class CheckProof:
     """A check that passed, and counts for a landing."""
 
     name: str
-    app: int | None
-    """The App that reported it; None: GitHub names none."""
     conclusion: str
-    url: str | None
-    """Its page, as the App gives it: not trusted."""
     commit: str
     """The commit on which it ran."""
+    app: int | None = None
+    """The App that reported it; None: GitHub names none."""
+    url: str | None = None
+    """Its page, as the App gives it: not trusted."""
     kind: ProofKind | None = None
     """Where it ran, if not on the candidate: then it was taken over."""
 

@@ -32,7 +32,7 @@ def proof_of(
 def check_proofs(commit: str, reports: Iterable[CheckReport], kind: ProofKind | None = None) -> tuple[CheckProof, ...]:
     """Return the reports that passed, as records keep them."""
     return tuple(
-        CheckProof(each.name, each.app_id, each.conclusion, safe_link(each.url), commit, kind)
+        CheckProof(each.name, each.conclusion, commit, each.app_id, safe_link(each.url), kind)
         for each in reports
         if each.state is CheckState.PASSED
     )

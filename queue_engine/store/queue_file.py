@@ -53,7 +53,7 @@ from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.job import jobs
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict
-from queue_engine.domain.model import PAUSES
+from queue_engine.domain.model import PAUSES, EntryStatus
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.outbox.outbox import IS_QUEUED
 from queue_engine.store.tables import (
@@ -95,6 +95,18 @@ _FORMER = {
     "told": "statement",
 }
 """The columns that files of an earlier IMQ name otherwise, by their former names."""
+
+_OF_MEMBER = (
+    "merge_requested_at",
+    "merge_uuid",
+    "merge_refusals",
+    "refused_since",
+    "github_failures",
+    "github_failing_since",
+    "next_poll_at",
+    "polls",
+)
+"""What files of an earlier IMQ have in the run of an entry, and the entry itself has now."""
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
@@ -164,6 +176,11 @@ else:
     LandingRow, KeyRow = map(_row, (landings, landing_keys))
 
 
+def _moved(value: Any) -> int | None:
+    """Return what a run has in place of a figure or an instant that its entry has."""
+    return 0 if type(value) is int else None
+
+
 class QueueFile(BaseModel):
     """Queues in flight."""
 
@@ -191,6 +208,35 @@ class QueueFile(BaseModel):
     """The records of landings, with their signatures."""
     landing_keys: list[KeyRow] = Field(default_factory=list)
     """The public keys that verify them: a file has no private key."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shared_runs(cls, file: Any) -> Any:
+        """Test the trains of a file again that has no runs of several members, but a copy of one for each member."""
+        try:
+            former = {run["id"]: run for run in file["runs"] if "candidate_run" in run}
+            copies = {each for each, run in former.items() if run["candidate_run"] is not None}
+            if not former:
+                return file
+            waiting = {"run_id": None, "status": EntryStatus.PENDING.value}
+            counts = {"merge_refusals": 0, "github_failures": 0, "polls": 0}
+            moved = []
+            for entry in file["entries"]:
+                run = former.get(entry.get("run_id"), {})
+                own = waiting if run.get("candidate_run") is not None else {n: run[n] for n in _OF_MEMBER if n in run}
+                moved.append(entry | counts | own)
+            kept = [
+                {
+                    name: _moved(value) if name in _OF_MEMBER else value
+                    for name, value in run.items()
+                    if name != "candidate_run"
+                }
+                for run in file["runs"]
+                if run["id"] not in copies
+            ]
+        except (AttributeError, KeyError, TypeError):
+            return file  # The validation of its rows names the fault.
+        return file | {"entries": moved, "runs": kept}
 
 
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:

@@ -82,10 +82,10 @@ def file_of(world: World, present: QueueFile) -> QueueFile:
 
 
 def commits(file: QueueFile) -> list[str]:
-    """The commits that entries and runs name."""
+    """The commits that entries name, and runs of one member: no other run of the file is continued."""
     entries = sorted(file.entries, key=lambda entry: entry.number)
     heads = [sha for entry in entries for sha in (entry.queued_head, entry.head)]
-    runs = sorted(file.runs, key=lambda run: run.id)
+    runs = sorted((run for run in file.runs if run.trigger is None), key=lambda run: run.id)
     return [*heads, *(sha for run in runs for sha in (run.base_tip, run.candidate) if sha is not None)]
 
 
