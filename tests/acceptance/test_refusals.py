@@ -74,7 +74,8 @@ async def test_automation_that_sets_a_refused_label_again_starts_nothing(world: 
         pull.unlabel(LABEL, by="robot[bot]")
         await world.pass_time(timedelta(minutes=1))
     assert world.comment(pull) == comment
-    assert world.requests() - asked <= 4
+    # One of them is the sweep's comparison of check runs.
+    assert world.requests() - asked <= 5
 
 
 async def test_late_delivery_of_an_old_label_does_not_take_a_newer_one_off(world: World) -> None:
