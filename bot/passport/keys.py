@@ -10,18 +10,22 @@ up by its passport. Former keys keep their public part, with which what they sig
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import SecretStr
-from securesystemslib.signer import CryptoSigner
 
 from bot.passport.statement import PAYLOAD_TYPE, Record, envelopes, payload, statements
 from bot.settings.private_key import derive_key, derive_secret
 from queue_engine.domain.landing_record import LandingKey, LandingRecord
-from queue_engine.store import Store, Transaction
+from queue_engine.effects.context import Engine
+from queue_engine.store import Transaction
+
+if TYPE_CHECKING:
+    # The library takes a megabyte, which a process pays with its first landing.
+    from securesystemslib.signer import CryptoSigner
 
 _PURPOSE = "imq passport key"
 
@@ -50,7 +54,7 @@ class PassportKeys:
         key_id, _ = await self._draw(tx, now)
         return key_id
 
-    async def _signer(self, tx: Transaction, now: datetime) -> tuple[str, CryptoSigner]:
+    async def _signer(self, tx: Transaction, now: datetime) -> tuple[str, "CryptoSigner"]:
         current = await tx.landing_keys.current()
         if current is None or current.sealed is None:
             return await self._draw(tx, now)
@@ -59,10 +63,14 @@ class PassportKeys:
                 read = load_pem_private_key(self._cipher.decrypt(current.sealed), password=None)
             except InvalidToken:
                 return await self._draw(tx, now)
+            from securesystemslib.signer import CryptoSigner
+
             self._known = current.id, CryptoSigner(read)
         return self._known
 
-    async def _draw(self, tx: Transaction, now: datetime) -> tuple[str, CryptoSigner]:
+    async def _draw(self, tx: Transaction, now: datetime) -> tuple[str, "CryptoSigner"]:
+        from securesystemslib.signer import CryptoSigner
+
         signer = CryptoSigner.generate_ed25519()
         key_id = str(signer.public_key.keyid)
         sealed = self._cipher.encrypt(signer.private_bytes).decode()
@@ -78,13 +86,17 @@ KEYS_PATH = "/.well-known/imq-keys.json"
 class PublishedKeys:
     """Serves the public keys."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, engine: Engine, own: PassportKeys) -> None:
+        self._engine, self._own = engine, own
 
     async def handle(self, _request: web.Request) -> web.Response:
-        """Answer 200 with every key, those that sign no more too."""
-        async with self._store.reading() as tx:
+        """Answer 200 with every key, those that sign no more too; before the first landing it draws the first one."""
+        async with self._engine.store.reading() as tx:
             keys = await tx.landing_keys.all()
+        if not keys:
+            async with self._engine.change() as change:
+                await self._own.ensure(change.tx, change.now)
+                keys = await change.tx.landing_keys.all()
         return web.json_response({"keys": public_keys(keys)}, headers={"Cache-Control": "public, max-age=300"})
 
 
@@ -129,7 +141,7 @@ def _of_secret(secret_key: SecretStr) -> Fernet:
     return Fernet(base64.urlsafe_b64encode(derive_secret(secret_key.get_secret_value(), _PURPOSE)))
 
 
-def _signature(signer: CryptoSigner, content: bytes) -> str:
+def _signature(signer: "CryptoSigner", content: bytes) -> str:
     # The library's envelope signs its own encoding of type and content, the PAE of DSSE.
     from securesystemslib.dsse import Envelope
 

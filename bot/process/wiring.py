@@ -141,7 +141,6 @@ class Bot:
         async with self.engine.change() as change:
             # A web process may start before the worker, and its writes would hide the gap.
             await refetch_after_pause(change)
-            await self.passport_keys.ensure(change.tx, change.now)
             if worker:
                 if self.database.dialect == "sqlite":
                     await change.tx.queues.release_all()
@@ -173,7 +172,7 @@ class Bot:
         app.router.add_get("/metrics", guarded if self.settings.metrics_need_token else self.reporter.handle)
         status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)
         app.router.add_get("/queue/status", status.handle)
-        app.router.add_get(KEYS_PATH, PublishedKeys(self._store).handle)
+        app.router.add_get(KEYS_PATH, PublishedKeys(self.engine, self.passport_keys).handle)
         app.router.add_get("/setup/installed", InstalledPage(self._delivered).handle)
         add_site(app, self.settings, self.engine, access, streams, session=self._session, github=self.gateway.app)
         return app

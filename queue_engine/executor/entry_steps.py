@@ -91,7 +91,7 @@ class PassError(Exception):
 
 @contextmanager
 def counted_on(entry: Entry) -> Iterator[None]:
-    """Count an unexpected error within on this entry, so that its queue goes on without it (P5)."""
+    """Count an unexpected error within on this entry, so that its queue continues without it (P5)."""
     try:
         yield
     except (StaleRecord, GitHubError):

@@ -218,7 +218,6 @@ def departure_in(row: Row[Any]) -> Departure:
 
 _ENTRY_FIELDS = ("number", "queue_id", "title", "author", "queued_by", "queued_head", "head", "enqueued_at")
 _RUN_FIELDS = ("base_tip", "tested_tree", "merge_uuid", "started_at")
-_PROOF = adapter(LandingProof | None)
 _MERGES_OF_REPOSITORY = pending_merges.c.repository_id == bindparam("its_repository")
 _ITS_MERGE = and_(_MERGES_OF_REPOSITORY, pending_merges.c.number == bindparam("its_number"))
 _FIND_MERGE: Select[Any] = (
@@ -254,7 +253,7 @@ class PendingMerges:
         """Store what an entry that leaves had tested, in place of an earlier merge of its pull request."""
         values = {name: getattr(entry, name) for name in (*_ENTRY_FIELDS, "own_check_required")}
         values |= {name: getattr(entry.run, name) for name in _RUN_FIELDS}
-        values["proof"] = _PROOF.dump_python(entry.run.proof, mode="json")
+        values["proof"] = adapter(LandingProof | None).dump_python(entry.run.proof, mode="json")
         its_own = {"repository_id": entry.repository.id, "entry_id": entry.id, "left_at": now}
         await self._connection.execute(_PUT_MERGE.on(self._connection), {**values, **its_own})
 
@@ -277,7 +276,10 @@ class PendingMerges:
             needs_refetch=False,
             status_since=row.left_at,
             version=0,
-            run=Run(**{name: getattr(row, name) for name in _RUN_FIELDS}, proof=_PROOF.validate_python(row.proof)),
+            run=Run(
+                **{name: getattr(row, name) for name in _RUN_FIELDS},
+                proof=adapter(LandingProof | None).validate_python(row.proof),
+            ),
             **{name: getattr(row, name) for name in _ENTRY_FIELDS},
         )
         return replace(found, own_check_required=row.own_check_required)

@@ -52,7 +52,9 @@ async def test_reply_to_why_says_what_is_true_when_it_is_sent(world: World) -> N
     await say(world, pull, "/pause the release goes first", by="rhea")
     assert "The queue is blocked" not in world.comment(pull), "the newest commands alone are answered"
     await say(world, pull, "/why", by="mona")
-    paused = "> The queue is blocked: `rhea` paused the queue for `main` at 2026-01-05 09:07 UTC (`the release goes first`)."
+    paused = (
+        "> The queue is blocked: `rhea` paused the queue for `main` at 2026-01-05 09:07 UTC (`the release goes first`)."
+    )
     assert paused in world.comment(pull)
     async with world.bot.engine.store.reading() as tx:
         stored = await tx.answers.find(pull.record.repository.id, pull.number)

@@ -90,7 +90,7 @@ async def test_check_run_in_a_train_links_the_commit_that_the_train_tests(world:
     await world.pass_time(timedelta(minutes=1))
     async with reader(world, "mona") as mona:
         page = await mona.get("/repositories/acme/widgets/branches/main")
-        assert "Run 1: checks run for" in page.text, "the card has the name that the drawing has"
+        assert "Run 1 #1 a · #2 b" in page.text
     runs = world.repository.record.runs.values()
     shown = "".join(str(run.output) for run in runs if run.app is world.app)
     [branch] = [sha for name, sha in world.repository.record.git.branches().items() if name.startswith("imq/")]
@@ -147,7 +147,7 @@ async def test_statistics_count_the_runs_that_trains_saved(world: World) -> None
     address = "/repositories/acme/widgets/branches/main/statistics"
     async with reader(world, "mona") as mona:
         page = await mona.get(address)
-        assert "1 CI runs of trains, by which 3 landed 2 CI runs saved by trains, about" in page.text
+        assert "1 CI runs of trains, by which 3 landed; 2 saved, about" in page.text
         table = (await mona.get(f"{address}.csv")).html
         assert "trains,saved" in table
         ci = next(line.split(",") for line in table.splitlines() if line.startswith("ci,all"))

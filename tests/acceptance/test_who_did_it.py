@@ -190,7 +190,7 @@ COMMENT = "POST /repos/{owner}/{repo}/issues/{number}/comments"
 
 ACTS: dict[str, tuple[Callable[[World, Any], object], str]] = {
     "unlabel": (lambda w, p: p.unlabel(LABEL, by="hubot"), "`hubot` removed the label, so"),
-    "push": (lambda w, p: p.push({"more.py": "more\n"}, by="hubot"), "`hubot` pushed new commits"),
+    "push": (lambda w, p: p.push({"more.py": "more\n"}, by="hubot"), "`hubot` pushed `"),
     "close": (lambda w, p: p.close(by="hubot"), "`hubot` closed the pull request"),
     "draft": (lambda w, p: p.convert_to_draft(by="hubot"), "`hubot` made the pull request a draft"),
     "base": (lambda w, p: p.edit_base("release", by="hubot"), "`hubot` changed the base branch"),
