@@ -22,7 +22,7 @@ FAILED_BEFORE = "{checks} failed on your commit {head}, too, without {base}."
 FAILED_ON_HEAD = "{checks} failed on your commit {head}."
 FAILED_MERGED = "{checks} failed on your commit {head} with {base} merged in."
 WHERE_FAILED = (PASSED_ALONE, PASSED_ALONE_MANY, FAILED_BEFORE, FAILED_ON_HEAD, FAILED_MERGED)
-"""One of them stands in each text about failed checks whose facts are known."""
+"""Each text about failed checks with known facts has one of them."""
 ON_BASE = "Without your commits, {base} passes."
 LANDED_BETWEEN = "Landed in between: {numbers}."
 PUSHED_BETWEEN = "In between, somebody pushed to {base} outside the queue."

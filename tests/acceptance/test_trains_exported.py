@@ -1,4 +1,4 @@
-"""A train that is killed as it lands goes on in another database: `imq export` and `imq import`."""
+"""A train that is killed as it lands continues in another database: `imq export` and `imq import`."""
 
 import asyncio
 from pathlib import Path

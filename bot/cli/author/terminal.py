@@ -141,3 +141,30 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     for row in rows:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+class Progress:
+    """A bar on the error stream, if that is a terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._done, self._shown = total, 0, sys.stderr.isatty()
+
+    def __enter__(self) -> "Progress":
+        """Show nothing yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the bar."""
+        self.clear()
+
+    def step(self) -> None:
+        """Count one landing; draw the bar for every hundredth part."""
+        self._done += 1
+        if self._shown and (self._done % max(1, self._total // 100) == 0):
+            part = self._done / self._total
+            click.echo(f"\r[{'#' * int(30 * part):30}] {part:4.0%} of {self._total:,}", nl=False, err=True)
+
+    def clear(self) -> None:
+        """Remove the bar, so that a line can take its place."""
+        if self._shown:
+            click.echo("\r\x1b[K", nl=False, err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bot.cli.author.terminal import ExitCode, say, say_json, stop
+from bot.cli.author.terminal import ExitCode, Progress, say, say_json, stop
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import WRONG, Kind, Landing, Verdict, judge
 from bot.cli.clone.report_page import report_page
@@ -120,30 +120,3 @@ def _end(landings: Sequence[Landing], heads: int) -> Iterator[str]:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-class Progress:
-    """A bar on the error stream, if that is a terminal."""
-
-    def __init__(self, total: int) -> None:
-        self._total, self._done, self._shown = total, 0, sys.stderr.isatty()
-
-    def __enter__(self) -> "Progress":
-        """Show nothing yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the bar."""
-        self.clear()
-
-    def step(self) -> None:
-        """Count one landing; draw the bar for every hundredth part."""
-        self._done += 1
-        if self._shown and (self._done % max(1, self._total // 100) == 0):
-            part = self._done / self._total
-            click.echo(f"\r[{'#' * int(30 * part):30}] {part:4.0%} of {self._total:,}", nl=False, err=True)
-
-    def clear(self) -> None:
-        """Remove the bar, so that a line can take its place."""
-        if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)

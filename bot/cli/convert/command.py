@@ -61,7 +61,7 @@ def convert(file: Path | None, output: Path, force: bool, as_json: bool) -> None
         )
         return
     if printed:
-        click.echo(text, nl=False)
+        echo(text.removesuffix("\n"))
     echo(as_text(made, None if printed else output), err=printed)
 
 

@@ -250,7 +250,7 @@ def test_code_of_a_text_is_between_two_backticks_and_markup_in_it_is_text() -> N
     assert template.render(given="one ` and <b>") == "one ` and &lt;b&gt;"
 
 
-async def test_missing_page_says_who_looks_and_offers_the_login(browser: Browser) -> None:
+async def test_missing_page_says_who_you_are_and_offers_the_login(browser: Browser) -> None:
     """Often another account may see it."""
     _, stranger = await browser.get("/no/such/page")
     assert "You are not logged in." in stranger

@@ -87,6 +87,8 @@ merge:
   title: "{title} (#{number})"
   body: "{body}"
   delete_branch: true
+  queued_by: true
+  green_branch: green/{base}
 checks:
   required: [test, {name: build, app: 15368}]
   queue_only: e2e
@@ -139,6 +141,8 @@ ALL_OF_IT = Policy(
         title="{title} (#{number})",
         body="{body}",
         delete_branch=True,
+        queued_by=True,
+        green_branch="green/{base}",
     ),
     checks=CheckRules(
         required=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
@@ -295,6 +299,8 @@ def test_as_keys_shows_what_was_written() -> None:
         "title": None,
         "body": None,
         "delete_branch": False,
+        "queued_by": False,
+        "green_branch": None,
     }
 
 

@@ -54,6 +54,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "merge.title": ('merge: {title: "{title} [skip ci]"}', None),
     "merge.body": ('merge: {body: "Reviewed-by: rhea"}', None),
     "merge.delete_branch": ("merge: {delete_branch: true}", False),
+    "merge.green_branch": ("merge: {green_branch: 'release/{base}'}", None),
     "checks.testing_label": ("checks: {testing_label: deploy}", "merge-queue-testing"),
     "checks.ignored": ("checks: {ignored: '*'}", ()),
     "checks.land_without": ("checks: {land_without: true}", False),
