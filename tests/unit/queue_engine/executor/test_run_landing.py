@@ -94,7 +94,7 @@ async def test_member_that_changed_since_its_tests_does_not_begin_to_land(
 
 
 async def test_landing_does_not_begin_for_a_head_that_the_ledger_lacks(store: Store) -> None:
-    """P4: no head lands without its consent. P5: the error counts on this member, and its queue continues without it."""
+    """P4: no head lands without its consent. P5: the error counts on this member; its queue continues without it."""
     state, run = await that_passed(store, TrainGitHub())
     async with store.transaction() as tx:
         await tx.connection.execute(delete(consents))
