@@ -81,8 +81,8 @@ async def test_landing_of_an_updated_pull_request_is_proved_although_imq_died_be
 
     async with world.bot.engine.change() as change:
         former = await world.bot.passport_keys.rotate(change.tx, change.now) != key_id
-        stored = [each.sealed is None for each in await change.tx.landing_keys.all()]
-    assert (former, stored) == (True, [True, False])
+        stored = {each.id == key_id: each.sealed is None for each in await change.tx.landing_keys.all()}
+    assert (former, stored) == (True, {True: True, False: False})
     assert landing_in(line, await published_keys(world)) == record
 
 
