@@ -104,7 +104,7 @@ def _key(made: Conversion, place: Place, key: str, value: Any) -> None:
         else:
             made.same(place, "It blocks no title.")
     elif key == "merge.method":
-        linear = "IMQ rebases by GitHub's own method, which writes the commits anew."
+        linear = "IMQ rebases by GitHub's own method, which rewrites the commits."
         fast = value == "rebase_fast_forward"
         made.put(place, "merge.method", "rebase" if fast else value, linear if fast else "")
     elif key == "merge.dont_wait_on_status_checks":

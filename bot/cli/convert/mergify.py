@@ -208,7 +208,7 @@ class _Mergify:
                 made.same(place, "IMQ takes the first method that is allowed, too.")
             case "merge_method" | "method" if value in _METHODS:
                 differs = {
-                    "fast-forward": "IMQ lands a rebase by GitHub's own method, which writes the commits anew.",
+                    "fast-forward": "IMQ lands a rebase by GitHub's own method, which rewrites the commits.",
                     "merge-batch": "Each pull request of a train has its own merge commit.",
                 }
                 made.put(place, "merge.method", _METHODS[value], differs.get(value, ""))
