@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from bot.gateway.http.scopes import OPTIONAL
+from bot.mcp.tools import TOOLS
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from bot.registration.manifest import read_manifest
@@ -19,7 +20,8 @@ from notifications import texts
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.core.database.outage import OutageKind
 from queue_engine.domain.model import TRANSITIONS
-from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.queries.pull_request_status import whose_move
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
@@ -35,9 +37,11 @@ DOCUMENTS = (
     "docs/sizing.md",
     "docs/what-authors-read.md",
     "emulator/README.md",
+    "skills/imq/SKILL.md",
 )
 SCHEMA = "docs/imq.schema.json"
 OPENAPI = "docs/openapi.json"
+SKILL, SKILL_IN_PACKAGE = "skills/imq/SKILL.md", "bot/cli/author/skill.md"
 DASHBOARD = "deploy/grafana/imq.json"
 
 _PART = re.compile(r"(?<=<!-- generated: )(?P<name>[a-z-]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -53,6 +57,7 @@ def main() -> None:
     for name in DOCUMENTS:
         path = ROOT / name
         path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
+    (ROOT / SKILL_IN_PACKAGE).write_text((ROOT / SKILL).read_text(encoding="utf-8"), encoding="utf-8")
     (ROOT / SCHEMA).write_text(keys.schema(), encoding="utf-8")
     (ROOT / OPENAPI).write_text(calls.openapi(), encoding="utf-8")
     (ROOT / DASHBOARD).write_text(dashboard.dashboard(), encoding="utf-8")
@@ -68,6 +73,34 @@ def _reasons() -> str:
         step = f"{texts.NEXT_STEP_FOR[facts.next_actor]} {words.next_step}"
         cells = (f"`{reason}`", facts.outcome.value, label, _filled(words.sentence), _filled(step))
         rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+_BY_A_PERSON = re.compile(r"(To queue it again, )?(?P<verb>[Cc])omment `/queue` or add the label `merge-queue`")
+
+
+def _queue_again(found: re.Match[str]) -> str:
+    """How an agent does what a person does by a comment or a label."""
+    return "Queue it again" if found[1] or found["verb"] == "C" else "queue it again"
+
+
+def _agent_reasons() -> str:
+    """Every reason for which a pull request leaves or is refused, as an agent needs it."""
+    rows = ["| `reason` | `outcome` | who acts | `retry_safe` | what to do |", "| --- | --- | --- | --- | --- |"]
+    for reason, facts in REASONS.items():
+        if facts.outcome in (Outcome.FAILED, Outcome.CANCELLED, Outcome.REFUSED):
+            again = "yes" if reason in RETRY_REASONS else "no"
+            step = _BY_A_PERSON.sub(_queue_again, _filled(texts.REASONS[reason].next_step))
+            rows.append(f"| `{reason}` | {facts.outcome.value} | {whose_move(reason).value} | {again} | {step} |")
+    return "\n".join(rows) + "\n"
+
+
+def _tools() -> str:
+    """The tools for agents."""
+    rows = ["| tool | arguments | what it does |", "| --- | --- | --- |"]
+    for tool in TOOLS.values():
+        names = ", ".join(f"`{name}`" if name in tool.required else f"[`{name}`]" for name in tool.properties)
+        rows.append(f"| `{tool.name}` | {names} | {tool.description} |")
     return "\n".join(rows) + "\n"
 
 
@@ -146,6 +179,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "life": screens.life,
     "failure": screens.failure,
     "reasons": _reasons,
+    "agent-reasons": _agent_reasons,
+    "tools": _tools,
     "transitions": _transitions,
     "registration": _registration,
     "permissions": _permissions,

@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 
 from bot.cli.main import main
 from bot.settings.environment import OF_AUTHORS, Settings
-from docs.generate import DOCUMENTS, PARTS, ROOT, refreshed
+from docs.generate import DOCUMENTS, PARTS, ROOT, SKILL, SKILL_IN_PACKAGE, refreshed
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE
 
@@ -50,11 +50,12 @@ def test_generated_parts_of_a_document_are_what_the_code_says() -> None:
     """Comments, reasons and permissions in a document are never out of date; `make docs` renews them."""
     for name in DOCUMENTS:
         assert refreshed(read(name)) == read(name), name
+    assert read(SKILL_IN_PACKAGE) == read(SKILL)
 
 
 def test_generated_parts_are_all_used() -> None:
     """Nothing is generated that stands nowhere, and no document asks for a part in a file that is not renewed."""
-    asked = {name: set(re.findall(r"<!-- generated: ([a-z-]+) -->\n", read(name))) for name in PAGE_NAMES}
+    asked = {name: set(re.findall(r"<!-- generated: ([a-z-]+) -->\n", read(name))) for name in {*PAGE_NAMES, SKILL}}
     assert set().union(*asked.values()) - {"NAME"} == set(PARTS)
     assert {name for name, parts in asked.items() if parts} == set(DOCUMENTS)
 

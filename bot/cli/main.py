@@ -44,6 +44,8 @@ COMMANDS = {
         "status": ("bot.cli.author.status_commands:status", "Show the queues of a repository."),
         "why": ("bot.cli.author.status_commands:why", "Show why a pull request waits."),
         "logout": ("bot.cli.author.login:logout", "Revoke a login and forget it."),
+        "skill": ("bot.cli.author.agents:skill", "Teach coding agents to land pull requests."),
+        "mcp": ("bot.cli.author.agents:mcp", "Serve tools for a coding agent."),
     },
 }
 """Where each command is, and its line in the help, by group: the help imports no command."""

@@ -16,6 +16,7 @@ from bot.api.auth import for_operators
 from bot.api.bulk import BulkJobs
 from bot.api.device_login import LoginIds, LoginLimits, LoginRoutes, Logins
 from bot.api.finding import Report
+from bot.api.mcp_handler import McpHandler
 from bot.api.permissions import Access
 from bot.api.waits import ChangeWaits
 from bot.gateway.device_flow import DeviceFlow
@@ -168,6 +169,7 @@ class Bot:
         streams = create_streams(self.settings, self.engine, access, self.feed, self.watch)
         parts = ApiParts(self._examine, logins, self.gateway.heads, self.waits, streams.serve_token)
         app.add_subapp(PREFIX, create_api(self.engine, access, parts, keys_required=keys_required))
+        app.router.add_routes(McpHandler(self.engine, app, self.settings.public_url).routes())
         guarded = for_operators(self.reporter.handle, self.engine.store, self.clock)
         app.router.add_get("/metrics", guarded if self.settings.metrics_need_token else self.reporter.handle)
         status = QueueStatusHandler(self.engine, access, self.gateway.slots_status, self.settings.max_queue_depth)

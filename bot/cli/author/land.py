@@ -1,11 +1,16 @@
 """`imq land`: queue a pull request, and wait until it landed."""
 
+import hashlib
+import json
 import math
+import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import click
 from yarl import URL
@@ -15,6 +20,7 @@ from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
     API,
     BUSY,
+    FOLDER_MODE,
     AuthorCommand,
     FoundPullRequest,
     Session,
@@ -22,6 +28,7 @@ from bot.cli.author.session import (
     code_of,
     find_pull_request,
     json_option,
+    logins_file,
     open_session,
     repository_of_clone,
     repository_option,
@@ -199,6 +206,36 @@ def _land(session: Session, repository: str, number: int, ends: float | None) ->
     return LandingWait(session, path, f"{repository}#{number}", left).run()
 
 
+class PendingLanding:
+    """A landing that the command waits for. Its Idempotency-Key is kept in a file until the outcome was printed.
+
+    So a command that was killed continues when it runs again: IMQ answers a call with the same key as it did before,
+    and queues nothing again that has left its queue meanwhile.
+    """
+
+    def __init__(self, url: str, name: str, body: Mapping[str, Any]) -> None:
+        """`body` is what queues the pull request: another head or priority is another landing."""
+        named = json.dumps([url, name, body], sort_keys=True)
+        folder = logins_file(os.environ).parent / "landings"
+        self._file = folder / hashlib.sha256(named.encode()).hexdigest()
+
+    def key(self) -> str:
+        """Return the kept key, or a new one. Where no file can be written, each key is new."""
+        try:
+            return self._file.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            key = str(uuid4())
+        with suppress(OSError):
+            self._file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            self._file.write_text(key, encoding="ascii")
+        return key
+
+    def forget(self) -> None:
+        """Remove the file: the next call queues the pull request again."""
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+
 ANY = "any"
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _POINTS = re.compile(r"[+-]?[0-9]{1,4}")
@@ -270,14 +307,19 @@ def land(
     found = find_pull_request(session, numbers[0] if numbers else None, repository)
     bound = None if head == ANY else _head(found, head)
     body = {name: value for name, value in (("head_sha", bound), ("priority", priority)) if value is not None}
-    answer = session.call("POST", f"{found.path}/queue", body)
+    begun = PendingLanding(session.client.url, found.name, body)
+    answer = session.call("POST", f"{found.path}/queue", body, key=begun.key() if wait else None)
+    if answer.status >= 400:
+        begun.forget()
     session.refuse(answer)
     if as_json and not wait:
         say_json(answer.body)
     else:
         say(_queued(found, answer.body, new=answer.status == 202), err=as_json)
     if wait:
-        raise SystemExit(int(_wait(session, found, timeout)))
+        code = _wait(session, found, timeout)
+        begun.forget()
+        raise SystemExit(int(code))
 
 
 def _queue_all(

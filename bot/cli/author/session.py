@@ -127,9 +127,9 @@ class Session:
     github: str | None
     as_json: bool
 
-    def call(self, method: str, path: str, body: Any = None) -> ApiAnswer:
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiAnswer:
         """Send a call, and stop the command if nothing answers. A call that changes something is sent again first."""
-        key = str(uuid4())
+        key = key or str(uuid4())
         for left in reversed(range(1 if method == "GET" else _ATTEMPTS)):
             try:
                 return self.client.call(method, path, body, key=key)

@@ -51,6 +51,11 @@ def say_json(answer: Any) -> None:
     say(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
+def say_message(message: Any) -> None:
+    """Print JSON as one line, for a program that reads lines."""
+    click.echo(json.dumps(message))
+
+
 def stop(code: ExitCode, sentence: str | None = None) -> NoReturn:
     """Print why the command ends, if it is not done, and end it."""
     if sentence is not None:

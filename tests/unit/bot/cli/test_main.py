@@ -142,6 +142,8 @@ def test_help_names_every_command_of_the_contract() -> None:
         "audit",
         "verify",
         "landings",
+        "skill",
+        "mcp",
     }
     assert all(command.get_short_help_str() for command in main.main.commands.values())
 

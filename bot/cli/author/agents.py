@@ -1,0 +1,136 @@
+"""`imq mcp` and `imq skill`: what coding agents need to land pull requests in a clone."""
+
+import asyncio
+import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import click
+
+from bot.cli.author.api_client import WAIT_SECONDS, ApiClient, ConnectionFailed
+from bot.cli.author.session import AuthorCommand, open_session, server_option
+from bot.cli.author.terminal import ExitCode, say, say_message, stop
+from bot.mcp.protocol import ProtocolError, answer, check_version, parse_message
+from bot.mcp.tools import ApiCall
+
+_AT_ONCE = 8
+"""Messages that are answered at the same time: a tool that waits delays no other."""
+_ATTEMPTS = 3
+_UNREACHABLE = 503
+
+
+class McpServer:
+    """Answers messages of one client, one a line, by calls of the API."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+        self._printing = threading.Lock()
+
+    def run(self, lines: Any) -> None:
+        """Answer every line, until there are no more."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for line in lines:
+                if line.strip():
+                    pool.submit(self._answer, line)
+
+    def _answer(self, line: str) -> None:
+        answered = asyncio.run(self._respond(line))
+        if answered is not None:
+            with self._printing:
+                say_message(answered)
+
+    async def _respond(self, line: str) -> dict[str, Any] | None:
+        try:
+            request = parse_message(line)
+        except ProtocolError as error:
+            return error.answer()
+        if request is None:
+            return None
+        try:
+            check_version(request)
+            return await answer(request, self._send, asyncio.get_running_loop().time)
+        except ProtocolError as error:
+            return error.answer(request.id)
+
+    async def _send(self, call: ApiCall) -> tuple[int, Any]:
+        """Make a call; one that changes something is sent again with its key if no answer comes."""
+        key = str(uuid4())
+        for left in reversed(range(1 if call.method == "GET" else _ATTEMPTS)):
+            try:
+                answered = self._client.call(call.method, call.path, call.body, key=key, seconds=WAIT_SECONDS)
+            except ConnectionFailed as problem:
+                if not left:
+                    return _UNREACHABLE, {"error": str(problem), "retry_safe": True}
+            else:
+                return answered.status, answered.body
+        raise AssertionError("the last attempt returns")
+
+
+@click.command(cls=AuthorCommand)
+@server_option
+def mcp(server: str | None) -> None:
+    """Serve tools for a coding agent over standard input and output (Model Context Protocol).
+
+    The agent acts with your login, or with IMQ_URL and IMQ_TOKEN. IMQ serves the same tools at /mcp.
+    """
+    session = open_session(server, as_json=True)
+    McpServer(session.client).run(sys.stdin)
+
+
+SKILL = Path(__file__).parent / "skill.md"
+"""The skill as `make docs` writes it: skills/imq/SKILL.md of IMQ's repository."""
+
+_FOLDERS = (".claude/skills", ".agents/skills", ".github/skills")
+"""Where agents look for the skills of a repository."""
+_BEGIN, _END = "<!-- imq: begin -->", "<!-- imq: end -->"
+_PARAGRAPH = f"""{_BEGIN}
+## Landing pull requests
+
+Pull requests of this repository land through the merge queue IMQ; never merge by hand. After your last push run
+`imq land --wait --json`. It ends with code 0 once the pull request landed. Otherwise the JSON on its output says in
+`reason` why, in `whose_move` who has to act, and in `next` what to do. Run it again without a change only if
+`retry_safe` is true. If it was stopped, run it again: it continues the same wait. Details are in the skill `imq`.
+{_END}
+"""
+
+
+@click.group()
+def skill() -> None:
+    """Teach coding agents to land pull requests by IMQ."""
+
+
+@skill.command()
+@click.option("--folder", "folders", metavar="FOLDER", multiple=True, help="Where the skills of the clone are.")
+@click.option("--agents-md", is_flag=True, help="Also write a paragraph into AGENTS.md.")
+def install(folders: tuple[str, ...], agents_md: bool) -> None:
+    """Write the skill into this folder, for agents that work here; commit what it wrote.
+
+    Without --folder it is written to each folder of skills that exists, or else to .agents/skills.
+    """
+    chosen = folders or [each for each in _FOLDERS if Path(each).is_dir()] or [_FOLDERS[1]]
+    try:
+        for folder in chosen:
+            written = Path(folder) / "imq" / "SKILL.md"
+            written.parent.mkdir(parents=True, exist_ok=True)
+            written.write_text(SKILL.read_text(encoding="utf-8"), encoding="utf-8")
+            say(f"Wrote {written}.")
+        if agents_md:
+            _write_paragraph(Path("AGENTS.md"))
+    except (OSError, UnicodeDecodeError) as error:
+        stop(ExitCode.USAGE, f"Nothing more was written: {error}.")
+
+
+def _write_paragraph(path: Path) -> None:
+    """Write the paragraph at the end of a file, or in place of an earlier one."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    earlier = re.compile(re.escape(_BEGIN) + r".*?" + re.escape(_END) + r"\n?", re.DOTALL)
+    if earlier.search(text):
+        text = earlier.sub(lambda _: _PARAGRAPH, text)
+    else:
+        text = f"{text.rstrip()}\n\n{_PARAGRAPH}".lstrip()
+    path.write_text(text, encoding="utf-8")
+    say(f"Wrote a paragraph into {path}.")

@@ -1,0 +1,171 @@
+"""Tools for agents at `/mcp`: the API's handlers and rights, in messages of the Model Context Protocol."""
+
+import asyncio
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bot.mcp.protocol import INVALID_PARAMS, LATEST, UNKNOWN_METHOD, UNSUPPORTED_VERSION
+from bot.mcp.tools import TOOLS
+from queue_engine.domain.facts import Permission
+from tests.acceptance.callers import Caller, caller
+from tests.acceptance.world import REPOSITORY, World
+
+META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+class Agent:
+    """A client of the revision without sessions, or without `meta` of an earlier one."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def send(self, method: str, params: Any = None, *, meta: Any = META, **headers: str) -> tuple[int, Any]:
+        """Send a request; `headers` replace those of the message, and an empty one is left out."""
+        params = {**(params or {}), **({} if meta is None else {"_meta": meta})}
+        own = {"MCP-Protocol-Version": LATEST, "Mcp-Method": method, "Mcp-Name": str(params.get("name", ""))}
+        own = {} if meta is None else {name: value for name, value in own.items() if value}
+        sent = {**own, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return await self.post({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}, sent)
+
+    async def post(self, message: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+        """Send a message."""
+        token = {} if self._caller.token is None else {"Authorization": f"Bearer {self._caller.token}"}
+        url = f"http://127.0.0.1:{self._caller.world.runner.addresses[0][1]}/mcp"
+        content = message if isinstance(message, bytes) else json.dumps(message).encode()
+        sent = {name: value for name, value in {**token, **(headers or {})}.items() if value}
+        async with self._caller.session.post(url, data=content, headers=sent) as response:
+            return response.status, await response.json() if response.content_length else None
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool about the repository; the result."""
+        arguments = {"repository": REPOSITORY, **arguments}
+        status, answered = await self.send("tools/call", {"name": tool, "arguments": arguments})
+        assert status == 200, answered
+        result = answered["result"]
+        assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+        return result
+
+
+@pytest.fixture
+def agent(mona: Caller) -> Agent:
+    """An agent with mona's token."""
+    return Agent(mona)
+
+
+async def test_agent_finds_queues_and_waits_until_it_landed(world: World, agent: Agent) -> None:
+    """An agent needs three tools from a pushed branch to the outcome; what it reads are the API's answers."""
+    pull = world.open("add")
+    found = (await agent.call("find", branch="add"))["structuredContent"]["pulls"][0]
+    assert (found["number"], found["head_sha"]) == (pull.number, pull.head_sha)
+    queued = await agent.call("queue", number=pull.number, head_sha=found["head_sha"])
+    assert (queued["isError"], queued["structuredContent"]["position"]) == (False, 0)
+    assert (await agent.call("queue", number=pull.number))["isError"] is False
+    waiting = asyncio.create_task(agent.call("wait", number=pull.number, seconds=60))
+    await world.until(waiting.done)
+    states = [(await waiting)["structuredContent"]]
+    while states[-1]["state"] != "not_queued":
+        waiting = asyncio.create_task(agent.call("wait", number=pull.number))
+        await world.until(waiting.done)
+        states.append((await waiting)["structuredContent"])
+    assert (states[-1]["outcome"], pull.merged) == ("landed", True)
+    assert len(states) < 6
+
+
+async def test_agent_shows_and_dequeues(world: World, agent: Agent) -> None:
+    """The other tools: why, status with and without a base branch, dequeue."""
+    pull = world.open("add")
+    await agent.call("queue", number=pull.number)
+    assert (await agent.call("why", number=pull.number))["structuredContent"]["state"] == "pending"
+    assert [each["base_branch"] for each in (await agent.call("status"))["structuredContent"]["queues"]] == ["main"]
+    listed = (await agent.call("status", base_branch="main"))["structuredContent"]["entries"]
+    assert [each["number"] for each in listed] == [pull.number]
+    assert (await agent.call("dequeue", number=pull.number))["isError"] is False
+    assert await world.entries() == ()
+
+
+async def test_refusal_is_a_result_that_the_model_reads(world: World, agent: Agent) -> None:
+    """A refused pull request, and arguments that do not fit, are no errors of the protocol."""
+    pull = world.open("add")
+    pull.close(by="mona")
+    await world.settle()
+    refused = await agent.call("queue", number=pull.number)
+    assert (refused["isError"], refused["structuredContent"]["reason"]) == (True, "closed")
+    assert refused["structuredContent"]["next"]["sentence"]
+    for arguments in (
+        {},
+        {"number": "1"},
+        {"number": True},
+        {"number": 1, "head": "x"},
+        {"number": 1, "head_sha": "x"},
+    ):
+        wrong = await agent.call("queue", **arguments)
+        assert wrong["isError"] is True
+        assert "number" in wrong["structuredContent"]["error"] or "head_sha" in wrong["structuredContent"]["error"]
+
+
+async def test_rights_are_those_of_the_token(world: World, session: aiohttp.ClientSession) -> None:
+    """P4: without a token, with a reading one, or as somebody who may not queue, an agent queues nothing."""
+    pull = world.open("add")
+    status, answered = await Agent(Caller(world, session, None)).send("tools/call", {"name": "queue", "arguments": {}})
+    assert (status, answered["error"]["message"].partition(":")[0]) == (401, "Unauthorized")
+    assert (await Agent(Caller(world, session, None)).send("tools/list"))[0] == 200
+    for login, grant in (("mona", {"access": Permission.READ}), ("tria", {})):
+        refused = await Agent(await caller(world, session, login, **grant)).call("queue", number=pull.number)
+        assert refused["isError"] is True
+    assert await world.entries() == ()
+
+
+async def test_revision_without_sessions_names_itself_in_each_message(world: World, agent: Agent) -> None:
+    """What revision 2026-07-28 demands: discovery, kinds of results, headers that agree, errors and their statuses."""
+    _, discovered = await agent.send("server/discover")
+    result = discovered["result"]
+    assert (result["supportedVersions"][0], result["resultType"], result["capabilities"]) == (
+        LATEST,
+        "complete",
+        {"tools": {}},
+    )
+    _, listed = await agent.send("tools/list")
+    assert [tool["name"] for tool in listed["result"]["tools"]] == list(TOOLS)
+    status, unknown = await agent.send("resources/list")
+    assert (status, unknown["error"]["code"], unknown["id"]) == (404, UNKNOWN_METHOD, 7)
+    later = META | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}
+    status, other = await agent.send("tools/list", meta=later, MCP_Protocol_Version="2099-01-01")
+    assert (status, other["error"]["code"]) == (400, UNSUPPORTED_VERSION)
+    assert other["error"]["data"] == {"supported": result["supportedVersions"], "requested": "2099-01-01"}
+    for headers in ({"Mcp_Method": "tools/call"}, {"Mcp_Method": ""}, {"MCP_Protocol_Version": "2025-11-25"}):
+        assert (await agent.send("tools/list", **headers))[0] == 400
+    assert (await agent.send("tools/call", {"name": "why", "arguments": {}}, Mcp_Name="queue"))[0] == 400
+    lacking = {"io.modelcontextprotocol/protocolVersion": LATEST}
+    assert (await agent.send("tools/list", meta=lacking))[1]["error"]["code"] == INVALID_PARAMS
+    assert (await agent.send("tools/list", meta=None, MCP_Protocol_Version=LATEST))[0] == 400
+
+
+async def test_earlier_revisions_begin_by_a_handshake(world: World, agent: Agent) -> None:
+    """Clients of 2025 initialize first, and get answers without the fields of the later revision."""
+    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
+    status, begun = await agent.send("initialize", asked, meta=None)
+    assert (status, begun["result"]["protocolVersion"]) == (200, "2025-06-18")
+    assert await agent.post({"jsonrpc": "2.0", "method": "notifications/initialized"}) == (202, None)
+    _, listed = await agent.send("tools/list", meta=None)
+    assert set(listed["result"]) == {"tools"}
+    status, unknown = await agent.send("resources/list", meta=None)
+    assert (status, unknown["error"]["code"]) == (200, UNKNOWN_METHOD)
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b"1", b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', b"[" * 9000]
+)
+async def test_what_is_no_request_is_refused(world: World, agent: Agent, content: bytes) -> None:
+    """Bad input gets an error of JSON-RPC, never a failure of the server."""
+    status, answered = await agent.post(content)
+    assert (status, answered["id"], answered["error"]["code"] in (-32700, -32600)) == (400, None, True)
+
+
+async def test_pages_of_other_sites_are_refused(world: World, agent: Agent) -> None:
+    """A page that somebody visits can have the browser send requests, but from its own origin."""
+    assert (await agent.send("tools/list", Origin="https://elsewhere.example"))[0] == 403
+    port = world.runner.addresses[0][1]
+    assert (await agent.send("tools/list", Origin=f"http://127.0.0.1:{port}"))[0] == 200
