@@ -177,6 +177,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "comments": screens.comments,
     "emulator-endpoints": lambda: "".join(f"{line}\n" for line in endpoints()),
     "life": screens.life,
+    "trial": screens.trial,
     "failure": screens.failure,
     "reasons": _reasons,
     "agent-reasons": _agent_reasons,

@@ -211,6 +211,11 @@ def life() -> str:
     return "\n".join(str(Screen(notice)) for notice in (_queued(), _landed()))
 
 
+def trial() -> str:
+    """The same of one that is alone in its queue: its checks run at once."""
+    return "\n".join(str(Screen(notice)) for notice in (_checking(), _landed()))
+
+
 def failure() -> str:
     """The comment of one that passed alone, and cannot land."""
     return str(Screen(_together()))

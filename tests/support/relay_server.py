@@ -39,9 +39,12 @@ class RelayServer:
         self._listeners.clear()
 
     async def send(self, text: str) -> None:
-        """Send lines of the protocol to all listeners."""
-        for listener, _ in self._listeners:
-            await listener.write(text.encode())
+        """Send lines of the protocol to all listeners; those that have gone are forgotten."""
+        for each in self._listeners[:]:
+            try:
+                await each[0].write(text.encode())
+            except ConnectionError:
+                self._listeners.remove(each)
 
     async def _listen(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Accept") != "text/event-stream":

@@ -129,7 +129,7 @@ class Webhooks:
         if app.webhook_url is None:
             return
         guid = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
-        text = json.dumps(payload, separators=(",", ":"))
+        text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
         delivery = Delivery(
             id=self._context.state.next_id("delivery"),
             guid=guid,
