@@ -1,21 +1,19 @@
 """`imq validate`: report a configuration's faults, or its effect on each branch and on one pull request."""
 
 import asyncio
-import io
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
-from ruamel.yaml import YAML
 
 from bot.cli.console import echo
-from bot.cli.setup import queue_settings, settings
+from bot.cli.setup import columns, queue_settings, settings
 from queue_engine.config.document import ConfigError
 from queue_engine.config.file import Config, as_keys, policy_for
-from queue_engine.config.model import Policy
+from queue_engine.config.keys import Key
+from queue_engine.config.model import KEYS, Policy
 from queue_engine.config.parse import decoded, read
 from queue_engine.config.shared import Levels, levels
 from queue_engine.domain.policy import SharedConfig
@@ -53,7 +51,7 @@ def validate(
     required: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check a repository's configuration, `.github/imq.yml`, and show what it means.
+    """Check a repository's configuration, `.github/imq.yml`, and show what differs from the defaults.
 
     The operator's settings fill in what the file leaves out. The exit code is 1 if the file has a problem, or if no
     trigger of --workflows starts CI. The command changes nothing. Only --against needs all settings; it asks GitHub,
@@ -147,37 +145,38 @@ def _shared_verdict(found: Levels, allowed: SharedConfig) -> str:
 
 
 def _effect_as_text(verdict: str, found: Levels) -> str:
-    """Format the effective configuration in YAML; of each rule only the keys that it changes."""
+    """Format what differs from the defaults, and of each rule what differs from the other branches."""
     (_, common), *rules = found
-    above = as_keys(common)
     parts = [verdict]
     if sentences := _not_followed(found):
         parts.append("\n".join(["Ignored:", *(f"- {sentence}" for sentence in sentences)]))
-    parts += [f"{'All other base branches' if rules else 'All base branches'}:", _yaml(above)]
-    for patterns, policy in rules:
-        changed = _difference(above, as_keys(policy))
-        parts.append(f"{', '.join(patterns)}:{' as above' if not changed else ' as above, but'}")
-        parts += [_yaml(changed)] if changed else []
-    return "\n\n".join(parts)
+    every = "All other base branches" if rules else "All base branches"
+    parts.append(_differences(every, "the defaults", common, "default", Policy()))
+    parts += [
+        _differences(", ".join(patterns), "as above", policy, "other branches", common) for patterns, policy in rules
+    ]
+    return "\n\n".join((*parts, "Every key that is not listed has its default; --json prints all."))
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    changed: dict[str, Any] = {}
-    for key, value in after.items():
-        if value != before[key]:
-            section = isinstance(value, dict) and before[key].keys() == value.keys()
-            changed[key] = _difference(before[key], value) if section else value
-    return changed
+def _differences(branches: str, same: str, policy: Policy, title: str, other: Policy) -> str:
+    """Format the keys in which a policy differs from another one, as a table under the branches."""
+    rows = [
+        (key.name, _shown(value), _shown(usual))
+        for key in KEYS
+        if (value := _value(key, policy)) != (usual := _value(key, other))
+    ]
+    return f"{branches}:\n{columns(('key', 'value', title), rows)}" if rows else f"{branches}: {same}"
 
 
-def _yaml(values: Mapping[str, Any]) -> str:
-    stream = io.StringIO()
-    writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False
-    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    writer.width = 1000
-    writer.dump(values, stream)
-    return "".join(f"  {line}\n" for line in stream.getvalue().splitlines()).rstrip()
+def _value(key: Key, policy: Policy) -> Any:
+    return key.kind.shown(getattr(key.within(policy), key.last))
+
+
+def _shown(value: Any) -> str:
+    """Format a value for a cell, as the file may have it; a dash for an empty one."""
+    if isinstance(value, list):
+        value = ", ".join(map(_shown, value))
+    return "-" if value in (None, "", {}) else value if isinstance(value, str) else json.dumps(value)
 
 
 def _json(value: object) -> str:

@@ -67,19 +67,27 @@ def test_validate_problems_as_json_are_for_programs(validate: Validate) -> None:
     }
 
 
-def test_validate_shows_what_holds_for_each_rule(validate: Validate) -> None:
-    """Everything once, with the defaults, then of each rule what it changes; no settings are needed."""
+def test_validate_prints_what_differs_from_the_defaults(validate: Validate) -> None:
+    """Key, value and default, then of each rule what differs from the other branches; no settings are needed."""
     rules = "branches:\n  - match: [main, x/*]\n    checks: {timeout: 90m}\n  - match: y\n"
-    text = "depth: 9\nmerge: {title: '{title}'}\n" + rules
+    text = "depth: 9\nmerge: {title: '{title}'}\nchecks: {required: [test, lint], timeout: 2h}\n" + rules
     result = validate(text)
     assert result.exit_code == 0
-    first, others, common, rule, changes, last = result.stdout.split("\n\n")
-    assert (first, others) == ("imq.yml is valid.", "All other base branches:")
-    assert "  depth: 9\n" in common
-    assert "    title: '{title}'\n" in common
-    assert "  trigger_labels:\n  - merge-queue\n" in common
-    assert (rule, changes) == ("main, x/*: as above, but", "  checks:\n    timeout: 1h30m")
-    assert last == "y: as above\n"
+    assert result.stdout == (
+        "imq.yml is valid.\n\n"
+        "All other base branches:\n"
+        "key              value       default\n"
+        "depth            9           20\n"
+        "merge.title      {title}     -\n"
+        "checks.required  lint, test  -\n"
+        "checks.timeout   2h          auto\n\n"
+        "main, x/*:\n"
+        "key             value  other branches\n"
+        "checks.timeout  1h30m  2h\n\n"
+        "y: as above\n\n"
+        "Every key that is not listed has its default; --json prints all.\n"
+    )
+    assert "\nAll base branches: the defaults\n" in validate("depth: 20").stdout
 
 
 def test_validate_shared_begins_with_how_much_of_the_file_counts(
@@ -111,8 +119,10 @@ def test_validate_shows_the_operators_choices_where_the_file_is_silent(
     monkeypatch.setenv("IMQ_TRIGGER_LABEL", "ship")
     monkeypatch.setenv("IMQ_MAX_QUEUE_DEPTH", "3")
     shown = validate("blocking: {labels: merge-queue}").stdout
-    assert "  trigger_labels:\n  - ship\n" in shown
-    assert "  depth: 3\n" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith(("trigger", "depth"))] == [
+        ["trigger_labels", "ship", "merge-queue"],
+        ["depth", "3", "20"],
+    ]
     assert "which both queues and blocks" in validate("blocking: {labels: ship}").stdout
     monkeypatch.setenv("IMQ_MAX_QUEUE_DEPTH", "many")
     assert validate("").exit_code == 2
