@@ -122,7 +122,8 @@ def _entry(view: EntryView, its: Names) -> Iterator[Line]:
     states = waiting.STATES if view.train is None else {**waiting.STATES, **waiting.TRAIN_STATES}
     times = {name: instant(getattr(entry, name)) for name in ("enqueued_at", "status_since")}
     place = {"position": entry.position + 1, "depth": view.position.depth}
-    yield Line(waiting.STATE, its.fill(states[entry.status], queued_by=code(entry.queued_by), **times, **place))
+    state = waiting.RESTING if view.rests else states[entry.status]
+    yield Line(waiting.STATE, its.fill(state, queued_by=code(entry.queued_by), **times, **place))
     if ahead:
         yield Line(waiting.AHEAD_OF_IT, ahead_sentence(ahead, entry.position))
     yield from _share(view.fair_share)

@@ -21,6 +21,8 @@ TRAIN_STATES: Mapping[EntryStatus, str] = {
     EntryStatus.READY: "The checks of its train passed, and it lands on {base} since {status_since}.",
 }
 """Replace these states while a train tests the pull request."""
+RESTING = "At position {position} of {depth} for {base}. Its checks have ended; IMQ continues when the queue does."
+"""Replaces them while the queue is blocked."""
 HELD = "The queue for {base} is full, with {depth} pull requests. This one waits for room, with {ahead} ahead."
 OUTSIDE = "Not in the queue for {base} yet: {unmet}"
 NOT_QUEUED = "Not queued."

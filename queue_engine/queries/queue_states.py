@@ -240,6 +240,11 @@ class QueueStates:
         return tuple(sorted(found, key=lambda each: each.condition in DELIBERATE))
 
     @property
+    def ordered(self) -> tuple[QueueState, ...]:
+        """The queues that need a person first, and idle ones last, each by the repository's name."""
+        return tuple(sorted(self.states, key=_order))
+
+    @property
     def queued(self) -> int:
         """How many pull requests are queued, with room or without."""
         return sum(each.view.depth + each.view.held for each in self.states)
@@ -248,6 +253,11 @@ class QueueStates:
     def next_landing(self) -> datetime | None:
         """When something lands next in any of them."""
         return min((each.next_landing for each in self.states if each.next_landing is not None), default=None)
+
+
+def _order(state: QueueState) -> tuple[bool, bool, str]:
+    idle = state.condition is StateKind.IDLE
+    return not state.needs_person, idle, state.view.queue.repository.full_name.casefold()
 
 
 async def load_overview(tx: Transaction, views: Sequence[QueueView], now: datetime) -> QueueStates:

@@ -154,6 +154,13 @@ class EntryView:
     fair_share: FairShare | None = None
     """If entries that joined later are ahead."""
 
+    @property
+    def rests(self) -> bool:
+        """Whether all its checks have ended while its queue is blocked: nothing runs until the queue continues."""
+        run = self.entry.run
+        ended = bool(run.completed_checks or run.timings) and not self.pending_checks
+        return bool(self.blockers) and self.entry.status is EntryStatus.CHECKING and ended
+
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from tests.acceptance.failed_requests import dead_label
 from tests.acceptance.page_readers import reader
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 QUEUE = "/repositories/acme/widgets/branches/main"
 PULLS = "/repositories/acme/widgets/pulls"
@@ -46,6 +46,25 @@ async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
         assert "Landed · 2 today" in queue.text
         assert f"✓ #{pull.number} add" in queue.text
         assert "2 this week" in (await mona.get("/")).text
+
+
+async def test_page_says_that_checks_ended_while_a_red_base_blocks_the_queue(world: World) -> None:
+    """Nothing runs, so no reader says so: the page, the queue's page and `/why` agree."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"limits.txt": "20\n"}, "Raise the limits", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 5)
+    async with reader(world, "rhea") as rhea:
+        page, queue = (await rhea.get(f"{PULLS}/{pull.number}")).text, (await rhea.get(QUEUE)).text
+        assert "main fails its own checks" in page
+        assert "State checks ended, the queue is blocked Position 1 of 1" in page
+        assert "ended; IMQ continues when the queue does" in queue.lower().replace("imq", "IMQ")
+        assert "checks run" not in page + queue
+    pull.comment("/why", by="mona")
+    await world.settle()
+    assert "Its checks have ended; IMQ continues when the queue does." in world.comment(pull)
 
 
 async def test_every_page_with_entries_or_requests_has_the_refresh_button(world: World) -> None:

@@ -76,7 +76,7 @@ async def compare(world: World, mona: Caller, pages: PageReader, pull: Any, stat
         assert answer["reason"] == "never_queued"
         return
     shown = plain(page.text)
-    assert f"State {wording.STATES[answer['outcome'] or answer['state']]}" in shown
+    assert f"State {wording.state_text(status)}" in shown
     assert f"({answer['reason']})" in shown
     assert plain(answer["sentence"]) in shown
     assert plain(answer["next"]["sentence"]) in shown

@@ -14,7 +14,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.queries.queue_states import QueueRuns, QueueState, StateKind, load_overview, load_runs
+from queue_engine.queries.queue_states import QueueRuns, load_overview, load_runs
 from queue_engine.queries.queue_status import QueueView, load_summaries
 from queue_engine.queries.request_status import load_requests
 from queue_engine.store.request_records import RequestStatusKind
@@ -123,26 +123,20 @@ class OverviewPage:
         """Render one page of queues, those that need a person first, and then those with work."""
         async with self._site.engine.store.reading() as tx:
             found = await load_overview(tx, views, self._site.engine.clock.now())
-        ordered = sorted(found.states, key=_order)
         first = (_page(request) - 1) * SHOWN
         return await self._site.render(
             request,
             "overview.html",
             found=found,
-            shown=ordered[first : first + SHOWN],
+            shown=found.ordered[first : first + SHOWN],
             dead_counted=DEAD_COUNTED,
             first=first,
             newer=_page(request) - 1 if first else None,
-            older=_page(request) + 1 if len(ordered) > first + SHOWN else None,
+            older=_page(request) + 1 if len(found.states) > first + SHOWN else None,
             text=wording,
             live="/events",
             **context,
         )
-
-
-def _order(state: QueueState) -> tuple[bool, bool, str]:
-    """Return the key by which queues that need a person come first, and idle ones last."""
-    return not state.needs_person, state.condition is StateKind.IDLE, state.view.queue.repository.full_name.casefold()
 
 
 def _page(request: web.Request) -> int:

@@ -119,6 +119,14 @@ def next_text(
     return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left).next_step)
 
 
+def state_text(found: PullRequestStatus) -> str:
+    """Return the state of a pull request for a table."""
+    if found.entry is not None and found.entry.rests:
+        return "checks ended, the queue is blocked"
+    state = found.outcome or found.state
+    return STATES.get(state, state)
+
+
 def actor(reason: Reason | WaitReason) -> str:
     """Return who has to act, for a narrow column."""
     return WHO_ACTS[whose_move(reason)]

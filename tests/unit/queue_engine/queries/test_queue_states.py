@@ -102,6 +102,19 @@ def test_queue_that_a_person_paused_comes_after_those_with_a_fault() -> None:
     ]
 
 
+def test_overview_lists_queues_that_need_a_person_first_and_idle_ones_last() -> None:
+    """A queue that works stands between them, whatever their repositories are called."""
+    red = (BlockerState(Blocker(Reason.BASE_RED, "ci"), None),)
+    rows = (("a", 0, ()), ("B", 1, ()), ("d", 1, red), ("C", 0, red), ("e", 0, ()))
+    states = []
+    for name, depth, blockers in rows:
+        one = queue()
+        one = replace(one, repository=replace(one.repository, name=name))
+        states.append(QueueState(QueueView(one, depth, 0, ()), blockers, (), (), None, (0,) * WEEK, None))
+    found = QueueStates(tuple(states), 0, 0, None)
+    assert [each.view.queue.repository.name for each in found.ordered] == ["C", "d", "B", "a", "e"]
+
+
 def test_tree_has_each_run_beneath_the_smallest_failed_one_that_it_bisects() -> None:
     """And each failed part beneath the failed whole; what no run tests yet is next."""
     runs = group_runs((), [run(33, 9, 3, tested={3}), run(31, 4, 5), run(32, 1)], {}, NOW)
