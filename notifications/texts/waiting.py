@@ -111,6 +111,10 @@ WAITS: Mapping[WaitReason, ReasonText] = {
         "It is first in the queue for {base}, and IMQ is about to test it.",
         "Wait: IMQ tests it next.",
     ),
+    WaitReason.FINDING_CAUSE: ReasonText(
+        "A CI run with it failed, and IMQ tests parts of that run to find the cause.",
+        "Wait: it leaves only if it is the cause.",
+    ),
     WaitReason.UPDATING_BRANCH: ReasonText(
         "IMQ asked GitHub to merge {base} into the branch, and waits for the new commit.",
         "Wait for the new commit.",

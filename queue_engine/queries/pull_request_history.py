@@ -13,7 +13,7 @@ from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import PAUSES, PROCESSING, WHOLE_QUEUE, EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
-from queue_engine.domain.run import RUN_EVENTS
+from queue_engine.domain.run import RUN_ENDED, RUN_EVENTS
 from queue_engine.queries.pull_request_status import (
     HELD,
     NOT_QUEUED,
@@ -49,6 +49,8 @@ class RunRecord:
     """How long each check took, by name."""
     preempted: bool = False
     """Whether a hotfix ended it."""
+    outcome: str | None = None
+    """How the run of a train ended that was this test, where its event has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ async def load_history(
     events = found[:SHOWN]
     older = events[-1].id if len(found) > SHOWN else None
     shown = sorted((*events, *await _of_trains(tx, events, before)), key=lambda each: each.id, reverse=True)
-    return PullRequestHistory(tuple(shown), runs_of(events), older)
+    return PullRequestHistory(tuple(shown), runs_of(shown), older)
 
 
 async def _of_trains(tx: Transaction, events: Sequence[TimelineEvent], before: int | None) -> tuple[TimelineEvent, ...]:
@@ -95,7 +97,19 @@ def runs_of(events: Sequence[TimelineEvent]) -> tuple[RunRecord, ...]:
             continue
         known = tuple(sorted((str(name), float(each)) for name, each in seconds.items()))
         preempted = event.data.get("yields_to") is not None
-        runs[commit] = RunRecord(commit, _began(events, event), event.at, event.event, event.reason, known, preempted)
+        # One transaction ends a run and the tests of its members.
+        ends = (each for each in events if each.event == RUN_ENDED and each.at == event.at)
+        outcome = next((each.data.get("outcome") for each in ends), None)
+        runs[commit] = RunRecord(
+            commit,
+            _began(events, event),
+            event.at,
+            event.event,
+            event.reason,
+            known,
+            preempted,
+            outcome,
+        )
     return tuple(runs.values())
 
 

@@ -10,6 +10,7 @@ from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, TimelineEvent, UnmetRequirement, failing_in
+from queue_engine.domain.notice import TrainProgress
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
     REASONS,
@@ -159,6 +160,7 @@ class ReplyFacts:
 _ACTORS: Mapping[Reason | WaitReason, PullRequestActor] = {
     WaitReason.BEHIND_OTHERS: PullRequestActor.IMQ,
     WaitReason.NEXT_IN_QUEUE: PullRequestActor.IMQ,
+    WaitReason.FINDING_CAUSE: PullRequestActor.IMQ,
     WaitReason.UPDATING_BRANCH: PullRequestActor.GITHUB,
     WaitReason.CHECKS_PENDING: PullRequestActor.CI,
     WaitReason.MERGING: PullRequestActor.IMQ,
@@ -194,6 +196,8 @@ def _wait_reason(view: EntryView) -> Reason | WaitReason:
         return view.deferral.reason
     if view.outage is not None:
         return WaitReason.GITHUB_FAILING
+    if view.train is not None and view.train.progress is TrainProgress.BISECTING:
+        return WaitReason.FINDING_CAUSE
     return status_reason(view.entry.status.value, view.entry.position)
 
 

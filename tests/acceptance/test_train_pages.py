@@ -82,6 +82,12 @@ async def test_every_way_to_ask_says_what_a_train_does_with_a_pull_request(
         assert failed in page.text.replace(" ,", ",").replace(" failed", " failed")
         assert chance in page.text
         assert f"{QUEUE}?member={first}#now" in page.links
+        waiting = await mona.get(f"/repositories/acme/widgets/pulls/{third}")
+        assert (
+            "A CI run with it failed, and IMQ tests parts of that run to find the cause. (finding_cause)"
+            in waiting.text
+        )
+        assert "Next: Wait: it leaves only if it is the cause. No action needed: IMQ is at work." in waiting.text
     answer = (await (await caller(world, session)).ask("GET", path_of(pulls[0]))).body
     train = answer["entry"]["train"]
     assert (train["sentences"][0], train["sentences"][-1]) == (failed, f"A CI run with it failed. {chance}")

@@ -1,4 +1,4 @@
-"""`GET /repositories/{owner}/{repo}/pulls/{number}`: what a pull request waits for, its tests and its history."""
+"""The page of a pull request: what it waits for, its tests and its history; the records of landings; shadow mode."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,8 +8,9 @@ from aiohttp import web
 from bot.api import routes
 from bot.api.api_errors import ApiError
 from bot.api.branch_routes import StatisticsQuery
-from bot.api.payload import query
-from bot.web.addresses import shadow_url
+from bot.api.landing_routes import LandingQuery, place_of
+from bot.api.payload import cursor_after, query
+from bot.web.addresses import landings_url, shadow_url
 from bot.web.login.session_cookies import viewer
 from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
@@ -110,6 +111,34 @@ def _instant(request: web.Request, now: datetime) -> datetime | None:
 def _before(request: web.Request) -> int | None:
     asked = request.query.get("before", "")
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 19 else None
+
+
+class LandingsPage:
+    """The list of a repository's landings."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the route of the page."""
+        return [web.get(f"{routes.REPOSITORY}/landings", self._show)]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        repository = await self._site.access.readable(request)
+        listing = query(request, LandingQuery)
+        after = None if listing.cursor is None else place_of(listing.cursor)
+        async with self._site.engine.store.reading() as tx:
+            found = await tx.landings.latest(repository.id, listing.limit + 1, base_branch=listing.branch, after=after)
+        shown, more = found[: listing.limit], len(found) > listing.limit
+        return await self._site.render(
+            request,
+            "landings.html",
+            repository=repository,
+            landings=shown,
+            address=landings_url(repository),
+            older=cursor_after(shown[-1].at, str(shown[-1].id)) if more else None,
+            branch=listing.branch,
+        )
 
 
 MOST_SHOWN = 200

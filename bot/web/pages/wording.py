@@ -144,7 +144,8 @@ def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[
 
 def result_text(run: RunRecord) -> str:
     """Return how a test ended."""
-    result = _PREEMPTED if run.preempted else RESULTS.get(run.event, run.event)
+    ended = RUN_OUTCOMES.get(run.outcome or "") if run.event == EntryStatus.PENDING else None
+    result = _PREEMPTED if run.preempted else ended or RESULTS.get(run.event, run.event)
     return result if run.reason is None else f"{result}: {run.reason.value.replace('_', ' ')}"
 
 

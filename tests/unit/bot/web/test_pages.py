@@ -15,11 +15,13 @@ from bot.api.api_errors import ApiError
 from bot.settings.private_key import derive_secret
 from bot.web.addresses import login_url, own_path
 from bot.web.login.session_cookies import ANONYMOUS, Viewer, viewer
+from bot.web.pages import wording
 from bot.web.pages.render import duration, environment
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.static_files import static_url
 from github_emulator import ManualClock
 from queue_engine.domain.errors import Unavailable
+from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.store.tokens import TokenPolicy
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -264,3 +266,12 @@ async def test_missing_page_says_who_you_are_and_offers_the_login(browser: Brows
 def test_keys_for_two_purposes_differ() -> None:
     """A person who learns one key does not know the other."""
     assert derive_secret("secret", "one") != derive_secret("secret", "two")
+
+
+def test_test_of_a_train_says_why_its_run_ended() -> None:
+    """Without a run's outcome the words are those of the event."""
+    at = datetime(2026, 1, 5, 9, tzinfo=UTC)
+    test = RunRecord("6e26da5", at, at, "pending", None, ())
+    assert wording.result_text(test) == "ended, and not landed"
+    assert wording.result_text(replace(test, outcome="failed")) == "its checks failed"
+    assert wording.result_text(replace(test, outcome="failed", preempted=True)) == "preempted by a hotfix"

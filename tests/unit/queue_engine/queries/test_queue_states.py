@@ -176,6 +176,15 @@ async def test_tests_of_a_pull_request_are_those_of_its_commits(t: Transaction) 
     assert runs_of(()) == ()
 
 
+async def test_test_in_a_run_of_a_train_has_the_outcome_of_the_run(t: Transaction) -> None:
+    """The member is pending again, and its page says that checks failed."""
+    await happened(t, 1, "checking", data={"head": "a"})
+    await happened(t, 1, "pending", data={"tested": "candidate", "check_seconds": {"ci": 5.0}})
+    await happened(t, 0, "run_ended", data={"run": 6, "members": [1, 2], "outcome": "failed"})
+    (run,) = (await load_history(t, REPOSITORY.id, 1)).runs
+    assert run.outcome == "failed"
+
+
 async def test_health_is_that_of_the_last_departures_of_each_queue(t: Transaction) -> None:
     """Pull requests that people dequeued do not count, nor departures of a week ago, nor those of another queue."""
     first, second = await stored_queue(t), await stored_queue(t, "dev")
