@@ -25,7 +25,6 @@ from queue_engine.queries.pull_request_status import whose_move
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
-    "README.md",
     "ARCHITECTURE.md",
     "docs/api.md",
     "docs/commands.md",
@@ -176,9 +175,7 @@ def _commands() -> str:
 PARTS: Mapping[str, Callable[[], str]] = {
     "comments": screens.comments,
     "emulator-endpoints": lambda: "".join(f"{line}\n" for line in endpoints()),
-    "life": screens.life,
     "trial": screens.trial,
-    "failure": screens.failure,
     "reasons": _reasons,
     "agent-reasons": _agent_reasons,
     "tools": _tools,

@@ -206,13 +206,8 @@ def comments() -> str:
     return "\n".join(f"## {title}\n\n{make()}" for title, make in SCREENS.items())
 
 
-def life() -> str:
-    """The first and the last comment of a pull request that lands."""
-    return "\n".join(str(Screen(notice)) for notice in (_queued(), _landed()))
-
-
 def trial() -> str:
-    """The same of one that is alone in its queue: its checks run at once."""
+    """The first and the last comment of a pull request that is alone in its queue, and lands."""
     return "\n".join(str(Screen(notice)) for notice in (_checking(), _landed()))
 
 

@@ -1,4 +1,4 @@
-"""Print the result: landed pull requests, causes of the others, the base's history, figures, verdict."""
+"""Print the result: landed pull requests, causes of the others, the base's history, times, verdict, requests."""
 
 import asyncio
 from collections import Counter
@@ -38,7 +38,7 @@ def base_of(environment: Environment) -> list[BaseCommit]:
 
 
 async def show(console: Console, runner: ScenarioRunner, verdict: Verdict, took: timedelta) -> None:
-    """Print tables, history, figures and verdict."""
+    """Print tables, history, times and the verdict; the requests come last."""
     pulls = {pull.number: pull for pull in runner.pulls.values()}
     merged = [pull for pull in pulls.values() if pull.merged]
     console.print()
@@ -46,8 +46,8 @@ async def show(console: Console, runner: ScenarioRunner, verdict: Verdict, took:
     console.print(_not_landed([pull for pull in runner.observed() if not pull.merged]))
     console.print(Text(f"\ngit log --graph --oneline --decorate {BASE}", style="bold"))
     console.print(Text(await _graph(runner.environment)), highlight=False)
-    _show_figures(console, runner.environment, pulls)
     console.print(f"\n{len(merged)} of {len(pulls)} pull requests landed in {took.total_seconds():.0f} s.")
+    _show_times(console, runner.environment, pulls)
     if verdict.problems:
         console.print(Text("Verdict: not as promised.", style="bold red"))
         for problem in verdict.problems:
@@ -55,6 +55,7 @@ async def show(console: Console, runner: ScenarioRunner, verdict: Verdict, took:
     else:
         green = f"{BASE} was green at every commit, every good pull request landed, and each other one says why."
         console.print(Text(f"Verdict: {green}", style="bold green"))
+    console.print(_requests(runner.environment, len(merged)))
 
 
 def _landed(pulls: Sequence[PullRequestHandle]) -> Table:
@@ -88,8 +89,8 @@ async def _graph(environment: Environment) -> str:
     return output.decode(errors="replace").rstrip()
 
 
-def _show_figures(console: Console, environment: Environment, pulls: Mapping[int, PullRequestHandle]) -> None:
-    merged = sum(pull.merged for pull in pulls.values())
+def _requests(environment: Environment, merged: int) -> Table:
+    """Return how often each request was sent, the most frequent first."""
     counts: Counter[str] = environment.server.requests.by_template()
     table = Table("request", "count", "per merge", title="Requests to GitHub", title_justify="left")
     for template, count in counts.most_common():
@@ -97,7 +98,10 @@ def _show_figures(console: Console, environment: Environment, pulls: Mapping[int
         table.add_row(name, str(count), figures.per_merge(count, merged))
     table.add_section()
     table.add_row("all", str(counts.total()), figures.per_merge(counts.total(), merged), style="bold")
-    console.print(table)
+    return table
+
+
+def _show_times(console: Console, environment: Environment, pulls: Mapping[int, PullRequestHandle]) -> None:
     costs = figures.requests_by_pull(environment.server.requests, _numbers_by_id(environment, pulls))
     landed = [costs[number] for number, pull in pulls.items() if pull.merged]
     if landed:

@@ -14,6 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from markdown_it import MarkdownIt
+
+from docs.screens import failure
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus
 from tests.acceptance.browsing import SETTINGS
@@ -246,10 +249,31 @@ async def main() -> None:
         sys.exit("There is no Chromium: install Debian's package chromium.")
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as directory, chromium_process(executable, Path(directory, "c")) as browser:
+        await picture_comment(browser)
         for name in sys.argv[1:] or SITUATIONS:
             async with a_site(Path(tempfile.mkdtemp(dir=directory))) as world:
                 number = await SITUATIONS[name](world)
                 await take(browser, world, name, number)
+
+
+COMMENT = """<!doctype html><meta charset="utf-8"><style>
+body { font: 14px/1.5 sans-serif; color: #1f2328; margin: 0; padding: 12px; width: 860px }
+div { border: 1px solid #d1d9e0; border-radius: 6px; overflow: hidden }
+h6 { margin: 0; padding: 8px 16px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; font: inherit }
+h6 { color: #59636e } h6 b { color: #1f2328 } s { color: #cf222e; text-decoration: none }
+h6 i { border: 1px solid #d1d9e0; border-radius: 2em; padding: 0 7px; font: 12px sans-serif }
+blockquote { margin: 0; padding: 2px 16px } a { color: #0969da } li { margin: 0 }
+code { background: #eff1f3; border-radius: 6px; padding: .2em .4em; font: 85% monospace }
+</style><div><h6><b>imq</b> <i>bot</i> commented now</h6>"""
+
+
+async def picture_comment(browser: str) -> None:
+    """Take the picture of the comment that the README leads with, as GitHub shows comments."""
+    # Debian's Chromium has no font with coloured signs.
+    text = failure().replace("❌", "<s>✖</s>")
+    async with visiting(browser, viewport={"width": 884, "height": 100}, device_scale_factor=2) as visit:
+        await visit.page.set_content(COMMENT + MarkdownIt().render(text))
+        await visit.page.screenshot(path=DOCUMENTS / "comment.png", full_page=True)
 
 
 def addresses(number: int) -> dict[str, str]:
