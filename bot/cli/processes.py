@@ -72,13 +72,13 @@ def resume(repository: str, branch: str) -> None:
     "--lag", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Seconds by which GitHub's reads lag."
 )
 @click.option("--keep-open", is_flag=True, help="Keep the emulator and the bot running at the end.")
-@click.option("--trains", is_flag=True, help="Land forty pull requests in sequence and in trains, side by side.")
+@click.option("--trains", is_flag=True, help="Land 24 pull requests in sequence and in trains, side by side.")
 @click.option(
     "--failing",
     type=click.FloatRange(0, 50),
     default=10.0,
     show_default=True,
-    help="Percent of the forty pull requests that are to leave, with --trains.",
+    help="Percent of these pull requests that are to leave, with --trains.",
 )
 @click.option("--pairs", is_flag=True, help="These fail together with another one, and not alone, with --trains.")
 def demo(speed: float, seed: int, lag: float, keep_open: bool, trains: bool, failing: float, pairs: bool) -> None:

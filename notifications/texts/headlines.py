@@ -40,10 +40,21 @@ WHY: Mapping[Reason, str] = {
     Reason.CHECKS_BROKE_DOWN: ": a required check ended without a result",
     Reason.CHECK_ABSENT: ": a required check never reported",
     Reason.HEAD_CHANGED: ": new commits were pushed",
-    Reason.CONFLICT: ": it conflicts",
+    Reason.CONFLICT: ": merge conflicts",
     Reason.APPROVAL_MISSING: ": an approval is missing",
     Reason.CODE_OWNER_MISSING: ": a code owner's approval is missing",
     Reason.CHANGES_REQUESTED: ": a reviewer requested changes",
+    Reason.CONVERSATIONS_UNRESOLVED: ": conversations are open",
+    Reason.DRAFT: ": it is a draft",
+    Reason.LABEL_REMOVED: ": its label was removed",
+    Reason.UNQUEUED: ": somebody asked for that",
+    Reason.CLOSED: ": it was closed",
+    Reason.MERGED_ELSEWHERE: ": somebody merged it",
+    Reason.BASE_CHANGED: ": its base branch changed",
+    Reason.LABEL_WITHOUT_RIGHT: ": the label needs write access",
+    Reason.NO_CHECKS: ": nothing tested it",
+    Reason.GITHUB_TROUBLE: ": GitHub failed",
+    Reason.MERGEABLE_UNKNOWN: ": GitHub did not answer",
 }
 """What ends the headline of a pull request that left its queue, or was not queued."""
 

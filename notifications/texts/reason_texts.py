@@ -167,7 +167,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.HOLD_TIMED_OUT: ReasonText(
         "The pull request waited too long for room in the queue for {base}.",
-        "Find out what delays the queue." + REQUEUE,
+        "Open the page of the queue: it says what delays it." + REQUEUE,
     ),
     Reason.NOT_READY_TIMED_OUT: ReasonText(
         "The pull request waited too long outside the queue for {base}, and did not become ready.",
@@ -179,8 +179,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Push a fix, or wait." + REQUEUE,
     ),
     Reason.CONFLICT: ReasonText(
-        "The pull request conflicts with {base}.",
-        "Merge {base} into the branch, resolve the conflicts, and push." + REQUEUE,
+        "GitHub cannot merge it: the pull request and {base} changed the same places.",
+        "Merge {base} into your branch, resolve the conflicts, and push." + REQUEUE,
     ),
     Reason.CHECKS_FAILED: ReasonText(
         "A required check failed.",
@@ -188,7 +188,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.CHECKS_TIMED_OUT: ReasonText(
         "A required check did not finish in time.",
-        "Find out why the check did not finish." + REQUEUE,
+        "Open the check: does it hang, wait for a runner, or not run at all? Fix that, or rerun it." + REQUEUE,
     ),
     Reason.NO_CHECKS: ReasonText(
         "No check reported, and {base} requires none, so nothing tested this change.",
@@ -196,7 +196,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.CHECKS_BROKE_DOWN: ReasonText(
         "A required check ended without testing this change.",
-        "Find out what stopped the check." + REQUEUE,
+        "Open the check: its log says what stopped it. Fix that, or rerun it." + REQUEUE,
     ),
     Reason.CHECKS_NOT_REPEATED: ReasonText(
         "A check ran on the queued commit, but not after the update with {base}.",

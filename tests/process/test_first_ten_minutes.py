@@ -39,16 +39,16 @@ class Terminal(asyncio.Protocol):
     def __init__(self) -> None:
         self._shown = b""
         self._closed = False
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def data_received(self, data: bytes) -> None:
         self._shown += data
-        self._news.set()
+        self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """No process has the terminal any more, for which Linux answers EIO."""
         self._closed = True
-        self._news.set()
+        self._changed.set()
 
     @property
     def lines(self) -> list[str]:
@@ -70,9 +70,9 @@ class Terminal(asyncio.Protocol):
         return await self.process.wait()
 
     async def _next(self) -> None:
-        self._news.clear()
+        self._changed.clear()
         async with asyncio.timeout(LIMIT):
-            await self._news.wait()
+            await self._changed.wait()
 
 
 @asynccontextmanager
@@ -120,12 +120,12 @@ def without_figures(line: str) -> str:
 
 async def written(place: World, *expected: str) -> None:
     """Wait until IMQ has written a comment, or edited one, so that it begins with one of these lines."""
-    seen: set[str] = set()
+    headlines: set[str] = set()
     async with asyncio.timeout(LIMIT):
-        while not seen.intersection(expected):
+        while not headlines.intersection(expected):
             await asyncio.sleep(0.05)  # no-sleep-ok: a real process writes the comment
             writes = (call for call in place.server.requests if call.template in _WRITES and call.status)
-            seen = {headline(call.body["body"]) for call in writes}
+            headlines = {headline(call.body["body"]) for call in writes}
 
 
 @asynccontextmanager

@@ -14,8 +14,8 @@ from imq_demo.trains import train_changes
 from imq_demo.trains.figures import BaseState, Figures
 from imq_demo.trains.train_changes import TrainChange
 
-_CI = timedelta(seconds=4)
-_JITTER = timedelta(seconds=0.5)
+_CI = timedelta(seconds=8)
+_JITTER = timedelta(seconds=1)
 _POLL_SECONDS = 0.1
 _PEOPLE = ("ada", "grace", "niklaus")
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0"}

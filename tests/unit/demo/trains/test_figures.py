@@ -5,7 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from imq_demo.trains.figures import BaseState, Figures, problems
-from imq_demo.trains.run import failing_words, figures_table, saved_words
+from imq_demo.trains.run import failing_words, figures_table, saved_words, sooner_words
 from imq_demo.trains.train_changes import changes_of
 
 KEPT = Figures(
@@ -53,6 +53,14 @@ def test_table_has_a_column_for_each_mode() -> None:
     assert "trains" in text
     line = next(each for each in text.splitlines() if "runs per landing" in each)
     assert line.split()[-4:-1] == ["1.50", "│", "0.50"]
+
+
+def test_comparison_says_how_much_sooner_more_runs_at_once_end() -> None:
+    """Or later, where that is so."""
+    one, four = replace(KEPT, name="one run", seconds=31.4), replace(KEPT, name="four runs", seconds=33.0)
+    assert sooner_words([KEPT, one, four]) == (
+        "One run ended 9 s sooner than one by one; four runs ended 2 s later than one run."
+    )
 
 
 def test_verdict_says_where_trains_cost_more_runs_than_one_by_one() -> None:
