@@ -12,7 +12,7 @@ from queue_engine.domain.reasons import ReasonActor
 HEADLINES: Mapping[str, str] = {
     "ejected": "❌ Removed from the queue for {base}",
     "landed_outside": "⚠️ {base} moved outside the queue",
-    "base_red": "🔴 {base} is failing its own checks",
+    "base_red": "🔴 {base} fails its own checks",
     "base_green": "🟢 {base} passes its checks again",
     "landed": "✅ Landed on {base}",
     "queued": "⏳ Queued for {base}",

@@ -233,6 +233,8 @@ _FEWEST_BARS = 7
 _WAIT_UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 _FEWEST_UNITS = 2
 """So many units the longest wait has at least."""
+_TWENTY = 20
+"""One pull request of fewer is more than the five in a hundred that two targets allow."""
 _WAITS = {
     WaitKind.CAPACITY: "Others ahead",
     WaitKind.CHECKS: "Checks",
@@ -418,9 +420,9 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
     """Describe each figure with its limit."""
     health = found.health
     figures = [
-        ("Median wait", health.median_wait, duration),
-        ("95 of 100 wait at most", health.p95_wait, duration),
-        ("Failures", health.failures, lambda share: f"{share * 100:.1f} %"),
+        ("Median wait", health.median_wait, duration, FEWEST),
+        ("95 of 100 wait at most", health.p95_wait, duration, _TWENTY),
+        ("Failures", health.failures, lambda share: f"{share * 100:.1f} %", _TWENTY),
     ]
     return [
         {
@@ -428,9 +430,9 @@ def _health(found: QueueStatistics) -> list[dict[str, Any]]:
             "figure": "not known" if each.figure is None else words(each.figure),
             "limit": words(each.limit),
             "met": each.met,
-            "known": health.counted >= FEWEST and each.figure is not None,
+            "known": health.counted >= fewest and each.figure is not None,
         }
-        for name, each, words in figures
+        for name, each, words, fewest in figures
     ]
 
 
