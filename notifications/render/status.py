@@ -133,7 +133,7 @@ def _entry(view: EntryView, its: Names) -> Iterator[Line]:
         yield Line(waiting.ORDER, waiting.HOTFIX if entry.hotfix else waiting.PRIORITY.format(priority=entry.priority))
     if view.outage is not None:
         yield Line(waiting.GITHUB, outage_sentence(view.outage.since, view.outage.next_try))
-    if view.train is not None:
+    if view.train is not None and not view.rests:
         yield Line(waiting.TRAIN, " ".join(train_text(view.train, entry.number, entry.base_branch)))
     if view.deferral is not None:
         sentence = with_facts(its.fill(texts.REASONS[view.deferral.reason].sentence), view.deferral.until, None)
