@@ -10,7 +10,7 @@ from notifications.render.status import Names, answer_text, status_lines
 from notifications.render.timeline_text import first_line, without_itself
 from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
 from notifications.texts.waiting import ACTORS as WHO_ACTS
-from notifications.texts.waiting import AHEAD_OF_IT, BLOCKED, LAST, NEXT, SET_ASIDE, STATE
+from notifications.texts.waiting import AHEAD_OF_IT, BLOCKED, CHECKS, LAST, NEXT, SET_ASIDE, STATE
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, TimelineEvent
@@ -85,7 +85,7 @@ ACTORS: Mapping[str, str] = {
 }
 """Who has to act next."""
 
-_SHOWN_APART = frozenset({STATE, AHEAD_OF_IT, NEXT, LAST})
+_SHOWN_APART = frozenset({STATE, AHEAD_OF_IT, CHECKS, NEXT, LAST})
 """Headings of what the page of a pull request shows by itself."""
 
 _SHORT_SHA = 7
