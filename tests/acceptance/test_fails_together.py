@@ -66,6 +66,8 @@ async def test_author_reads_what_landed_between_a_green_head_and_the_red_merge(w
     assert "git fetch origin && git merge origin/main" in lines
     async with reader(world, "mona") as pages:
         page = await pages.get(f"/repositories/acme/widgets/pulls/{six.number}")
+        queue = await pages.get("/repositories/acme/widgets/branches/main")
+    assert f"six Fails together with #{five.number}, #{none.number}, landed since." in queue.text
     assert f"passed on your commit {head} , and fails with main merged in." in page.text
     assert "git fetch origin && git merge origin/main" in page.text
 

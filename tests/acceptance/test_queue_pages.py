@@ -97,7 +97,7 @@ async def test_pages_show_an_ejection_with_its_failing_check_and_what_to_do(worl
         assert "The author has to act." in page.text
         assert "Failing checks ci/test" in page.text
         assert any("/runs/" in link or "/actions/" in link for link in page.links)
-        assert f"Waits for its author · 1 ✕ #{pull.number} six A required check failed" in queue.text
+        assert f"Waits for its author · 1 ✕ #{pull.number} six Fails together with what landed since." in queue.text
 
 
 async def test_maintainer_controls_the_queue_by_its_page(world: World) -> None:
@@ -118,6 +118,9 @@ async def test_maintainer_controls_the_queue_by_its_page(world: World) -> None:
         for action, fields in (("pause", {}), ("resume", {}), ("unfreeze", {}), ("freeze", {"until": "2h"})):
             assert (await mona.post(f"{QUEUE}/{action}", **fields)).status == 403
         assert await world.paused() == "paused_by_hand"
+        waiting = await rhea.get(f"{PULLS}/{pull.number}")
+        assert "A maintainer paused the queue for main. (paused_by_hand) " in waiting.text
+        assert "By rhea, since " in waiting.text
         assert "Nothing changed" not in (await rhea.post(f"{QUEUE}/resume")).text
         await world.settle()
         assert await world.paused() is None

@@ -22,6 +22,7 @@ from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRej
 from queue_engine.queries.check_view import check_views, load_usual_times
 from queue_engine.queries.pull_request_history import load_history, load_status_at
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
+from queue_engine.queries.queue_states import blocker_states
 from queue_engine.queries.shadow_report import load_shadow_report
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.store import Transaction
@@ -52,6 +53,9 @@ class PullRequestPage:
             past = None if at is None else await load_status_at(tx, repository.id, number, at)
             title = await _title(tx, repository.id, found)
             landings = await tx.landings.of_pull_request(repository.id, number)
+            blocked = None
+            if queue is not None and found.entry is not None and found.entry.blockers:
+                (blocked,) = blocker_states(queue, found.entry.blockers[:1])
             usual = {} if found.entry is None else await load_usual_times(tx, repository.id, found.base_branch or "")
         if queue is None and not history.events and found.rejected is None:
             raise ApiError(404, "IMQ knows no such pull request")
@@ -66,6 +70,7 @@ class PullRequestPage:
             history=history,
             landings=landings,
             before=before,
+            blocked=blocked,
             past=past,
             branch=found.base_branch or (history.events[0].base_branch if history.events else ""),
             policy=policy,

@@ -23,6 +23,7 @@ from queue_engine.queries.pull_request_status import (
     NOT_READY,
     PullRequestStatus,
     QueueHistory,
+    last_outcome,
     whose_move,
 )
 from queue_engine.rules.check_progress import safe_link
@@ -105,6 +106,15 @@ def reason_text(
     `not_ready`: the pull request waits until it is ready; `left`: how it left its queue for this reason.
     """
     return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left).sentence)
+
+
+def left_text(event: TimelineEvent | None, reason: Reason, base: str, policy: Policy | None) -> Pieces:
+    """Return in few words why a pull request left: for one that was green alone, what landed since."""
+    left = None if event is None else last_outcome([event])
+    if left is None or left.failure is None or not left.failure.is_together:
+        return reason_text(reason, base, policy)
+    landed = _several([f"#{number}" for number in left.failure.landed or ()])
+    return _pieces(f"Fails together with {landed or 'what landed since'}" + (", landed since." if landed else "."))
 
 
 def next_text(
