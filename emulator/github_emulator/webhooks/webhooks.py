@@ -1,6 +1,7 @@
 """Webhooks: who gets one, signed, over real HTTP, recorded, never retried by themselves.
 
 Source: GitHub's pages on webhook deliveries. GitHub gives a receiver ten seconds; a redelivery keeps its GUID.
+Payloads are UTF-8 without escapes of other scripts (github/docs #3315, #3567).
 """
 
 import hashlib

@@ -79,12 +79,13 @@ async def app(github: GitHub, repository: RepositoryHandle, receiver: Receiver) 
 async def test_webhook_is_signed_and_carries_githubs_headers(
     github: GitHub, repository: RepositoryHandle, receiver: Receiver, app: App
 ) -> None:
-    """HMAC-SHA256 over the exact body; event, GUID, hook and app in the headers; installation in the body."""
-    repository.open_pull_request("One", head="one", files={"a": "1"})
+    """HMAC-SHA256 over the exact body in UTF-8; event, GUID, hook and app in the headers; installation in the body."""
+    repository.open_pull_request("Tea ☕", head="one", files={"a": "1"})
     await github.settle()
     [(headers, body)] = receiver.got
     digest = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     assert headers["X-Hub-Signature-256"] == f"sha256={digest}"
+    assert "☕".encode() in body
     assert headers["X-GitHub-Event"] == "pull_request"
     assert headers["X-GitHub-Hook-Installation-Target-ID"] == str(app.id)
     assert headers["User-Agent"].startswith("GitHub-Hookshot/")
