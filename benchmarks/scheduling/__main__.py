@@ -10,9 +10,9 @@ import click
 
 from benchmarks.scheduling.goals import FLAKY, FRESH_SEEDS, TUNING_SEEDS, goals, samples
 from benchmarks.scheduling.grid import cells, extra_cells, measure
-from benchmarks.scheduling.policies import POLICIES
 from benchmarks.scheduling.report import cell_name, costs_table, goals_table, losses_table, policies_table, slots_table
-from benchmarks.scheduling.truth import Cell
+from bot.cli.replay.policies import POLICIES
+from bot.cli.replay.truth import Cell
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
 _COSTS = (

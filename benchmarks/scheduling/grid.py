@@ -1,13 +1,13 @@
 """The teams that policies are compared for, and what is measured of each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import exp, log
 
-from benchmarks.scheduling.policies import POLICIES
-from benchmarks.scheduling.simulate import Outcome, Simulation
-from benchmarks.scheduling.truth import Cell, Truth
+from bot.cli.replay.policies import POLICIES
+from bot.cli.replay.simulate import Outcome, Simulation, quantile
+from bot.cli.replay.truth import Cell, Truth
 
 UNLIMITED = 1000
 """Slots where a policy may start as many runs as it likes."""
@@ -77,12 +77,6 @@ def saturated(policy: str, slots: int, seed: int, pulls: int, bad: float = 0.1) 
     outcome = Simulation(truth, POLICIES[policy](truth), pulls, at_once=True).run()
     share = len(truth.bad) / pulls
     return Cell(10, 30, share, 0.0, slots).entropy * pulls * cell.minutes / (outcome.span * slots)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of values does not exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def mean_ratio(pairs: Iterable[tuple[float, float]]) -> float:

@@ -6,9 +6,9 @@ from itertools import product
 
 from benchmarks.scheduling.goals import Goal, Sample
 from benchmarks.scheduling.grid import UNLIMITED, Measured, mean_ratio, measure
-from benchmarks.scheduling.policies import ORACLE, OURS, REFERENCE
 from benchmarks.scheduling.scenarios import runs_per_landing
-from benchmarks.scheduling.truth import Cell
+from bot.cli.replay.policies import ORACLE, OURS, REFERENCE
+from bot.cli.replay.truth import Cell
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

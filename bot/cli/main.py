@@ -37,6 +37,7 @@ COMMANDS = {
     "On any clone": {
         "audit": ("bot.cli.clone.audit:audit", "Check each landing of a clone by git alone."),
         "verify": ("bot.cli.clone.verify:verify", "Compare each landing with the record that IMQ signed of it."),
+        "replay": ("bot.cli.replay.command:replay", "Simulate merge queues on the history of a clone."),
     },
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),

@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,16 +16,29 @@ from bot.cli.setup import host_settings, run_with_store
 from bot.process.sqlite_file import FileRefused, exclusive
 from queue_engine.core.database.database import database_url
 from queue_engine.core.timing.clock import SystemClock
-from queue_engine.store import EntryConflict, Store
+from queue_engine.domain.model import Repository
+from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.figures import ALIVE
 from queue_engine.store.queue_file import FORMAT, MARK_COPY, VERSION, QueueFile, read_queues
+
+_AT_ONCE = 1000
+"""Events of a page of the timeline."""
 
 
 @click.command("export")
 @click.option("--output", type=click.Path(path_type=Path), help="Write a new file, and not to standard output.")
 @click.option("--repository", type=RepositoryName(), help="Export the queues of this repository only.")
-def export_queues(output: Path | None, repository: str | None) -> None:
-    """Write the queues in flight as JSON. Stop IMQ before."""
+@click.option("--timeline", is_flag=True, help="Write what happened, a line of JSON each, and not the queues.")
+def export_queues(output: Path | None, repository: str | None, timeline: bool) -> None:
+    """Write the queues in flight as JSON. Stop IMQ before.
+
+    With --timeline IMQ may run meanwhile; `imq replay` reads that file.
+    """
+    if timeline:
+        _write(output, "\n".join(run_with_store(partial(timeline_lines, repository=repository))))
+        if output is not None:
+            echo(f"Exported the timeline to {output}")
+        return
 
     async def work(store: Store) -> QueueFile:
         with _without_processes("export"):
@@ -33,15 +47,46 @@ def export_queues(output: Path | None, repository: str | None) -> None:
 
     async def read(store: Store) -> QueueFile:
         async with store.reading() as tx:
-            wanted = None
-            if repository is not None:
-                wanted = await tx.queues.repository(*repository.split("/", 1))
-                if wanted is None:
-                    raise CommandRefused(f"{repository} has no queue.")
+            wanted = await _wanted(tx, repository)
             return await read_queues(tx.connection, SystemClock().now(), None if wanted is None else wanted.id)
 
     file = run_with_store(work)
-    content = file.model_dump_json(indent=1, exclude_unset=True)
+    _write(output, file.model_dump_json(indent=1, exclude_unset=True))
+    if output is not None:
+        echo(f"Exported {_counted(file)} to {output}")
+
+
+async def _wanted(tx: Transaction, name: str | None) -> Repository | None:
+    """Return the repository of this name; None without one. Raises CommandRefused for an unknown one."""
+    found = None if name is None else await tx.queues.repository(*name.split("/", 1))
+    if found is None and name is not None:
+        raise CommandRefused(f"{name} has no queue.")
+    return found
+
+
+async def timeline_lines(store: Store, repository: str | None) -> list[str]:
+    """Return the events of the timeline as the API has them, a line of JSON each, the oldest first."""
+    from bot.api.events import EventAnswer
+
+    lines: list[str] = []
+    repositories: dict[int, Repository | None] = {}
+    last = 0
+    async with store.reading() as tx:
+        wanted = await _wanted(tx, repository)
+        while page := await tx.timeline.since(last, limit=_AT_ONCE):
+            last = page[-1].id
+            for each in page:
+                if wanted is not None and wanted.id != each.repository_id:
+                    continue
+                if each.repository_id not in repositories:
+                    repositories[each.repository_id] = await tx.queues.repository_by_id(each.repository_id)
+                if (found := repositories[each.repository_id]) is not None:
+                    lines.append(EventAnswer.of(found, each).model_dump_json())
+    return lines
+
+
+def _write(output: Path | None, content: str) -> None:
+    """Write a new file, or to standard output. Raises CommandRefused."""
     if output is None:
         echo(content)
         return
@@ -51,7 +96,6 @@ def export_queues(output: Path | None, repository: str | None) -> None:
             stream.write(f"{content}\n")
     except OSError as error:
         raise CommandRefused(f"{output} cannot be written: {error.strerror}.") from None
-    echo(f"Exported {_counted(file)} to {output}")
 
 
 @click.command("import")

@@ -105,6 +105,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         assert stored.id is not None
         await state.keep(change, started(memory, stored.id, new, state.seconds))
         data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}
+        data["slots"] = memory.trains.slots
         await change.record("run_started", state.queue, data=data)
     _log.info("run_started", repository=state.queue.repository.full_name, **data)
     state.begun.add(stored.id)

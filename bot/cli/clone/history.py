@@ -300,12 +300,13 @@ class History:
         shown = self.git("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", before, after)
         return [difference for _, difference in _differences(shown)]
 
-    def changed_files(self, commits: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the files that each commit with one parent changed."""
-        found: dict[str, list[str]] = {each: [] for each in commits}
-        if found:
+    def changed_files(self, commits: Sequence[Commit]) -> Mapping[str, Sequence[str]]:
+        """Return the files that each commit changed in its first parent, by its name."""
+        found: dict[str, list[str]] = {each.sha: [] for each in commits}
+        # A commit with parents on its line is compared with these ("git diff-tree", `--stdin`).
+        if lines := [f"{each.sha} {each.parents[0]}\n" for each in commits if each.parents]:
             arguments = ("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames")
-            for sha, difference in _differences(self.git(*arguments, given="\n".join(commits).encode() + b"\n")):
+            for sha, difference in _differences(self.git(*arguments, given="".join(lines).encode())):
                 found[sha].append(difference.path)
         return found
 

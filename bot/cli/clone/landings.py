@@ -114,7 +114,7 @@ class _Judge:
     def batch(self, commits: Sequence[Commit]) -> Iterator[Landing]:
         """Yield the landings of some consecutive commits."""
         landings = list(self._judged(commits))
-        changed = self._history.changed_files([each.commit.sha for each in landings if each.verdict is Verdict.PUSHED])
+        changed = self._history.changed_files([each.commit for each in landings if each.verdict is Verdict.PUSHED])
         for each in landings:
             yield replace(each, files=tuple(changed[each.commit.sha])) if each.verdict is Verdict.PUSHED else each
 

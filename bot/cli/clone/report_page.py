@@ -17,9 +17,29 @@ _SECTIONS = {
 _FILES, _ROWS = 200, 2000
 
 
+def page_of(title: str, body: str, more_style: str = "") -> str:
+    """Return a whole page in the style of IMQ's pages. The title is escaped; the body is not."""
+    style = files("bot").joinpath("web/static/imq.css").read_text(encoding="utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark">
+<title>{_text(title)}</title>
+<style>{style}{more_style}</style>
+</head>
+<body>
+<main>
+{body}</main>
+</body>
+</html>
+"""
+
+
 def report_page(landings: Sequence[Landing], summary: Mapping[str, Any]) -> str:
     """Return the page. Every text of the clone is escaped: its authors may be hostile."""
-    style = files("bot").joinpath("web/static/imq.css").read_text(encoding="utf-8")
     counts = "".join(
         f'<tr><th scope="row">{escape(name)}</th><td>{number:,}</td></tr>'
         for name, number in summary["verdicts"].items()
@@ -29,26 +49,12 @@ def report_page(landings: Sequence[Landing], summary: Mapping[str, Any]) -> str:
     )
     wrong = summary["verdicts"][Verdict.DIFFERS] + summary["verdicts"][Verdict.REVERTS]
     outcome = f"{wrong:,} of {len(landings):,} landings are wrong." if wrong else "No landing is known to be wrong."
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="color-scheme" content="light dark">
-<title>Audit of {_text(summary["range"])}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-<h1>Audit of <code>{_text(summary["range"])}</code></h1>
+    body = f"""<h1>Audit of <code>{_text(summary["range"])}</code></h1>
 <p class="notice {"bad" if wrong else "good"}">{outcome}</p>
 <p>Landings: {len(landings):,}. Known pull requests: {summary["pull_requests"]:,}. Git: {_text(summary["git"])}.</p>
 <table><thead><tr><th scope="col">Verdict</th><th scope="col">Landings</th></tr></thead><tbody>{counts}</tbody></table>
-{sections}</main>
-</body>
-</html>
-"""
+{sections}"""
+    return page_of(f"Audit of {summary['range']}", body)
 
 
 def _section(verdict: Verdict, landings: Sequence[Landing]) -> str:

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 from benchmarks.scheduling import __main__ as command
 from benchmarks.scheduling.goals import Goal, goals, samples
 from benchmarks.scheduling.grid import cells, measure, saturated
-from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES, REFERENCE
 from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table
-from benchmarks.scheduling.simulate import Simulation
-from benchmarks.scheduling.truth import Cell, Truth
+from bot.cli.replay.policies import ORACLE, OURS, POLICIES, REFERENCE
+from bot.cli.replay.simulate import Simulation
+from bot.cli.replay.truth import Cell, Truth
 
 BUSY = Cell(10, 30, 0.1, 0.02, 4)
 

@@ -1,11 +1,14 @@
 """Run one policy against one team's pull requests, on virtual time."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from benchmarks.scheduling.truth import Cell, Truth
+from bot.cli.replay.truth import Cell, Truth
+
+_LONGEST = 144_000
+"""Minutes: a queue that grows without end is not simulated to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class Outcome:
     red: int = 0
     """Landings of a tree that does not pass."""
     unresolved: int = 0
+    order: list[int] = field(default_factory=list)
+    """All that landed, in order."""
     all_landed: int = 0
     """Those too that arrived while the queue filled, which no other measure counts."""
     span: float = 0.0
@@ -98,8 +103,11 @@ class Outcome:
 class Simulation:
     """One team, one policy."""
 
-    def __init__(self, truth: Truth, policy: Policy, pulls: int, *, at_once: bool = False) -> None:
-        """Let so many pull requests arrive; with `at_once` all of them wait from the start."""
+    def __init__(self, truth: Truth, policy: Policy, pulls: int, *, at_once: bool = False, warm: float = 1 / 6) -> None:
+        """Let so many pull requests arrive; with `at_once` all of them wait from the start.
+
+        `warm`: the share of them that no wait counts, because they arrive while the queue fills.
+        """
         self.truth, self.policy = truth, policy
         self.outcome = Outcome(truth.cell)
         self.now = 0.0
@@ -109,35 +117,41 @@ class Simulation:
         ]
         heapq.heapify(self._events)
         self._since: dict[int, float] = {}
-        self._landed: list[int] = []
         self._landed_set: set[int] = set()
         self._runs: dict[int, _Active] = {}
         self._active: set[int] = set()
         self._order = pulls
-        self._warm = 0 if at_once else pulls // 6
+        self._warm = 0 if at_once else int(pulls * warm)
+        self._end = times[-1] + _LONGEST
         self._steady = times[self._warm], times[-1]
         self.outcome.steady_minutes = times[-1] - times[self._warm]
 
     def run(self) -> Outcome:
-        """Simulate until all pull requests are resolved; no more than a hundred days."""
-        while self._events and self.now < 144_000:
-            time, _, kind, number = heapq.heappop(self._events)
-            if kind == "end" and number not in self._active:
-                continue
-            self.now = time
-            if kind == "arrival":
-                self.truth.arrive(number, self._since)
-                self._since[number] = time
-                self.policy.arrived(number, time)
-                if self._events and self._events[0][0] == time and self._events[0][2] == "arrival":
-                    continue
-            else:
-                self._active.discard(number)
-                self.outcome.minutes += time - self._runs[number].started
-                self.policy.finished(number, self._runs[number].passes, time)
-            self._act()
+        """Simulate until all pull requests are resolved; no more than a hundred days after the last arrival."""
+        while self._events and self._events[0][0] < self._end:
+            self.now = self._events[0][0]
+            happened = False
+            # A policy sees all that happens at one instant before it acts.
+            while self._events and self._events[0][0] == self.now:
+                happened |= self._happen(*heapq.heappop(self._events)[2:])
+            if happened:
+                self._act()
         self.outcome.unresolved = len(self._since)
         return self.outcome
+
+    def _happen(self, kind: str, number: int) -> bool:
+        """Tell the policy what happens now; returns whether it is anything: runs may have been cancelled."""
+        if kind == "end" and number not in self._active:
+            return False
+        if kind == "arrival":
+            self.truth.arrive(number, self._since)
+            self._since[number] = self.now
+            self.policy.arrived(number, self.now)
+        else:
+            self._active.discard(number)
+            self.outcome.minutes += self.now - self._runs[number].started
+            self.policy.finished(number, self._runs[number].passes, self.now)
+        return True
 
     def _act(self) -> None:
         for action in self._actions():
@@ -164,16 +178,16 @@ class Simulation:
         assert all(each in self._since for each in content), content
         self._order += 1
         number = self._order
-        passes = self.truth.good(content, self._landed_set) and not self.truth.flaked()
-        self._runs[number] = _Active(content, len(self._landed), self.now, passes)
+        passes, minutes = self.truth.outcome(content, self._landed_set)
+        self._runs[number] = _Active(content, len(self.outcome.order), self.now, passes)
         self._active.add(number)
         self.outcome.runs += 1
-        heapq.heappush(self._events, (self.now + self.truth.duration(len(content)), number, "end", number))
+        heapq.heappush(self._events, (self.now + minutes, number, "end", number))
         self.policy.started(number, content, self.now)
 
     def _land(self, number: int) -> None:
         run = self._runs[number]
-        since = tuple(self._landed[run.base :])
+        since = tuple(self.outcome.order[run.base :])
         assert run.passes, "only what passed lands"
         assert number not in self._active, "only what passed lands"
         assert run.content[: len(since)] == since, "only what was tested lands"
@@ -181,7 +195,7 @@ class Simulation:
         if not self.truth.good(content, self._landed_set):
             self.outcome.red += 1
         for each in content:
-            self._landed.append(each)
+            self.outcome.order.append(each)
             self._landed_set.add(each)
             waited = self.now - self._since.pop(each)
             self.outcome.all_landed += 1
@@ -196,3 +210,9 @@ class Simulation:
             self.outcome.rejected_after.append(waited)
         if pull not in self.truth.bad and not self.truth.conflicts.get(pull, set()) & self._landed_set:
             self.outcome.innocents += 1
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value that this share of values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
-from benchmarks.scheduling.chains import Chain
-from benchmarks.scheduling.lanes import Bors, Oracle, Tide
-from benchmarks.scheduling.ours import Trained
-from benchmarks.scheduling.simulate import Policy
-from benchmarks.scheduling.tree import SpeculationTree
-from benchmarks.scheduling.truth import Truth
+from bot.cli.replay.chains import Chain
+from bot.cli.replay.lanes import Bors, Oracle, Tide
+from bot.cli.replay.simulate import Policy
+from bot.cli.replay.trained import Trained
+from bot.cli.replay.tree import SpeculationTree
+from bot.cli.replay.truth import Truth
 
 OURS, ORACLE, REFERENCE = "IMQ", "oracle", "GitHub-like 100"
 

@@ -1,7 +1,7 @@
 """Merge queues that test one batch at a time, by their documented rules; and an oracle that none can beat."""
 
-from benchmarks.scheduling.simulate import Action, Cancel, Eject, Land, Start
-from benchmarks.scheduling.truth import Truth
+from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.truth import Truth
 
 
 class Bors:

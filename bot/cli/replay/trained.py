@@ -2,18 +2,22 @@
 
 from dataclasses import replace
 
-from benchmarks.scheduling.simulate import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Start
 from queue_engine.planner.trains.model import Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
 from queue_engine.planner.trains.transitions import ejected, run_cancelled, run_failed, run_landed, run_passed
+
+_DURATIONS_KEPT = 20
 
 
 class Trained:
     """IMQ's policy."""
 
-    def __init__(self, slots: int, minutes: float) -> None:
-        """Begin with an empty queue whose runs usually take so many minutes."""
+    def __init__(self, slots: int, minutes: float, *, learns: bool = False) -> None:
+        """Begin with an empty queue whose runs usually take so many minutes; `learns`: until some have ended."""
         self.trains = Trains(slots, minutes)
+        self._learns = learns
+        self._durations: list[float] = []
         self._due: list[Action | NewRun] = []
         self._starting: NewRun | None = None
 
@@ -31,6 +35,11 @@ class Trained:
         """Apply the outcome."""
         (found,) = (each for each in self.trains.runs if each.id == run)
         self.trains = run_passed(self.trains, found, now) if passed else run_failed(self.trains, found)
+        if passed and self._learns:
+            # As the bot has it (`Memory.with_duration`): the median of the last runs that passed.
+            self._durations = [*self._durations, now - found.started][-_DURATIONS_KEPT:]
+            usual = sorted(self._durations)[len(self._durations) // 2]
+            self.trains = replace(self.trains, usual_seconds=max(usual, 1 / 60))
 
     def action(self, now: float) -> Action | None:
         """Carry out a plan, one action at a time, then plan again."""

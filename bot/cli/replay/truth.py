@@ -1,6 +1,6 @@
 """What no policy may see: which pull requests are bad, which pairs break together, how long runs take, which flake."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -104,6 +104,11 @@ class Truth:
         if members & self.bad:
             return False
         return not any(self.conflicts.get(each, frozenset()) & (members | landed) for each in members)
+
+    def outcome(self, content: Sequence[int], landed: set[int]) -> tuple[bool, float]:
+        """Return whether a run of these on what landed passes, and how many minutes it takes."""
+        passes = self.good(content, landed) and not self.flaked()
+        return passes, self.duration(len(content))
 
     def duration(self, members: int) -> float:
         """Return the minutes that a run takes."""
