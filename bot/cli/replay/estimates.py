@@ -38,11 +38,21 @@ def share(happened: int, total: int, source: str) -> Estimate | None:
     return Estimate(part, min(part, middle - half), max(part, middle + half), source)
 
 
-def mean(values: Sequence[float], source: str) -> Estimate | None:
-    """Estimate a mean; None without an observation."""
+def mean(values: Sequence[float], source: str, cut: Sequence[float] = ()) -> Estimate | None:
+    """Estimate a mean; None without an observation.
+
+    `cut`: values that were cut short. Long ones are cut more often, so Kaplan's and Meier's estimator counts them.
+    """
     if not values:
         return None
-    middle, half = sum(values) / len(values), _DEVIATIONS * deviation(values) / sqrt(len(values))
+    middle, before, share_left = 0.0, 0.0, 1.0
+    observed = sorted([*((each, True) for each in values), *((each, False) for each in cut)])
+    for position, (value, whole) in enumerate(observed):
+        middle += share_left * (value - before)
+        before = value
+        if whole:
+            share_left *= 1 - 1 / (len(observed) - position)
+    half = _DEVIATIONS * deviation(values) / sqrt(len(values))
     return Estimate(middle, middle - half, middle + half, source)
 
 

@@ -18,7 +18,7 @@ _BAD, _GOOD = frozenset({"failure", "timed_out", "startup_failure"}), frozenset(
 """Conclusions of workflow runs (GitHub's REST API, "List workflow runs for a repository")."""
 _CANDIDATES = re.compile(r"(?:gh-readonly-queue|imq)/.+|staging|auto")
 """Branches on which GitHub's queue, IMQ, bors-ng and bors test candidates."""
-_BLANK = re.compile(r"\s*")
+_SOLID = re.compile(r"\S")
 
 
 class FileError(Exception):
@@ -70,8 +70,8 @@ class Timeline:
 
     @property
     def minutes(self) -> list[float]:
-        """Return how long each run that passed took."""
-        return [each.end - each.start for each in self.runs if each.passed]
+        """Return how long each run took that passed or failed."""
+        return [each.end - each.start for each in self.runs if each.passed is not None]
 
     def estimates(self) -> dict[str, Estimate]:
         """Estimate what the timeline shows."""
@@ -80,9 +80,10 @@ class Timeline:
         judged = [each for each in self.runs if each.passed is not None]
         # A run whose members all landed later was one of good members: if it failed, it flaked.
         good = [each for each in judged if landed.issuperset(each.members) and not failed.intersection(each.members)]
+        cut = [each.end - each.start for each in self.runs if each.passed is None]
         departed = len(self.landed) + sum(each.by_checks for each in self.entries)
         return _known(
-            minutes=estimates.mean(self.minutes, f"{len(self.minutes):,} runs of the timeline that passed"),
+            minutes=estimates.mean(self.minutes, f"{len(self.minutes):,} runs of the timeline", cut),
             failures=estimates.share(
                 sum(each.by_checks for each in self.entries), departed, f"{departed:,} departures of the timeline"
             ),
@@ -283,13 +284,13 @@ def _objects(path: Path, within: str | None = None) -> Iterator[Mapping[str, Any
         lines = (line.removeprefix("data:") for line in text.splitlines() if line.startswith("data: {"))
         text = "\n".join(lines)
     decoder, position = json.JSONDecoder(), 0
-    while (position := position + len(_BLANK.match(text, position)[0])) < len(text):
+    while (found := _SOLID.search(text, position)) is not None:
         try:
-            found, position = decoder.raw_decode(text, position)
+            value, position = decoder.raw_decode(text, found.start())
         except ValueError:
-            line = text.count("\n", 0, position) + 1
+            line = text.count("\n", 0, found.start()) + 1
             raise FileError(f"{path} is no JSON from line {line} on. Export it again.") from None
-        for each in _flat(found, within):
+        for each in _flat(value, within):
             if isinstance(each, dict):
                 yield each
 

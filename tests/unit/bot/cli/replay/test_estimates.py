@@ -1,0 +1,186 @@
+"""What files of the past show: planted figures are found again, within their errors."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from bot.cli.replay import estimates
+from bot.cli.replay.arrivals import of_timeline
+from bot.cli.replay.compare import repeat
+from bot.cli.replay.estimates import Estimate
+from bot.cli.replay.recorded import FileError, Timeline, read_checks, read_timeline
+from bot.cli.replay.truth import Cell
+from tests.unit.bot.cli.replay.recorder import recorded
+
+LANDED = '{"event": "landed", "base_branch": "main", "at": "today", "number": 1}'
+PLANTED = Cell(per_hour=4, minutes=24, bad=0.12, flakes=0.06, slots=2)
+
+
+def timeline_of(directory: Path, lines: Sequence[str]) -> Timeline:
+    """The timeline in a file of these lines."""
+    file = directory / "timeline.jsonl"
+    file.write_text("\n".join(lines))
+    return read_timeline(file)
+
+
+def test_planted_figures_are_found_again_within_their_errors(tmp_path: Path) -> None:
+    """Arrivals, CI time, failures and flakes of ten histories: each interval has the truth in 95 of 100 cases."""
+    planted = {"arrivals": 4, "minutes": 24, "failures": 0.12, "flakes": 0.06}
+    found: dict[str, list[Estimate]] = {name: [] for name in planted}
+    for seed in range(10):
+        timeline = timeline_of(tmp_path, recorded(PLANTED, seed, 300))
+        arrivals = of_timeline(timeline, ())
+        rate = estimates.rate(len(arrivals), (arrivals[-1].at - arrivals[0].at) / 60, "")
+        assert rate is not None
+        for name, each in {**timeline.estimates(), "arrivals": rate}.items():
+            found[name].append(each)
+    for name, true in planted.items():
+        assert sum(each.low <= true <= each.high for each in found[name]) >= 8, name
+        assert fmean(each.value for each in found[name]) == pytest.approx(true, rel=0.2), name
+
+
+def test_errors_become_smaller_with_more_history(tmp_path: Path) -> None:
+    """Four times as many pull requests halve them."""
+
+    def width(pulls: int) -> float:
+        found = timeline_of(tmp_path, recorded(PLANTED, 3, pulls)).estimates()["failures"]
+        return found.high - found.low
+
+    assert width(400) == pytest.approx(width(100) / 2, rel=0.25)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_timeline_of_the_planner_is_repeated_to_its_last_run(slots: int, tmp_path: Path) -> None:
+    """The same outcomes lead to the same runs and the same order of landings, also where CI flakes."""
+    cell = Cell(6, 20, 0.15, 0.1, slots)
+    timeline = timeline_of(tmp_path, recorded(cell, 5, 120))
+    found = repeat(timeline, of_timeline(timeline, ()))
+    assert timeline.slots == slots
+    assert (found.same_runs, found.landed_again) == (found.runs, found.landed)
+
+
+def test_event_stream_of_the_api_is_read_as_the_export_is(tmp_path: Path) -> None:
+    """Lines of server-sent events, some of them twice, as `curl` saves them."""
+    lines = recorded(PLANTED, 1, 40)
+    stream = [f"id: {number}\ndata: {line}\n" for number, line in enumerate(lines, 1)]
+    begin = 'event: begin\ndata: {"id": 0}\n\n: still here\n'
+    assert timeline_of(tmp_path, [begin, *stream, *stream[:3]]).entries == timeline_of(tmp_path, lines).entries
+
+
+def test_waits_and_runs_without_trains_are_read_from_the_entries(tmp_path: Path) -> None:
+    """One pull request after the other: `checking` begins a run, and `ready` or a failure ends it."""
+
+    def event(number: int, minute: int, name: str, **more: Any) -> str:
+        where = {"repository": "acme/widgets", "base_branch": "main", "number": number, "reason": None, "data": {}}
+        return json.dumps({**where, "at": f"2026-03-02T08:{minute:02}:00Z", "event": name, **more})
+
+    seconds = {"tested": "abc", "check_seconds": {"test": 300, "lint": 60}}
+    timeline = timeline_of(
+        tmp_path,
+        [
+            event(1, 0, "queued"),
+            event(2, 1, "queued"),
+            event(1, 2, "checking"),
+            event(1, 7, "ready", data=seconds),
+            event(1, 8, "landed"),
+            event(2, 9, "checking"),
+            event(2, 12, "failed", reason="checks_failed"),
+            event(3, 13, "queued"),
+            event(3, 14, "cancelled", reason="label_removed"),
+        ],
+    )
+    waits = [(each.number, each.until - each.since, each.by_checks) for each in timeline.entries]
+    assert waits == [(1, 8, False), (2, 11, True), (3, 1, False)]
+    assert [(each.end - each.start, each.passed) for each in timeline.runs] == [(5, True), (3, False)]
+    assert timeline.billed == [6]
+    assert [each.number for each in of_timeline(timeline, ())] == [1, 2]
+
+
+def run(sha: str, minutes: int, conclusion: str = "success", **more: Any) -> dict[str, Any]:
+    """A workflow run as `gh run list --json` prints it."""
+    return {
+        "headSha": sha,
+        "conclusion": conclusion,
+        "startedAt": "2026-03-02T08:00:00Z",
+        "updatedAt": f"2026-03-02T08:{minutes:02}:00Z",
+        "workflowName": "CI",
+        "attempt": 1,
+        "event": "pull_request",
+        "headBranch": "add-one",
+        **more,
+    }
+
+
+def test_workflow_runs_show_times_flakes_and_candidates(tmp_path: Path) -> None:
+    """CI takes as long as its slowest workflow; a commit that failed and then passed had flaked."""
+    file = tmp_path / "runs.json"
+    queue = {"event": "merge_group", "headBranch": "gh-readonly-queue/main/pr-1-abc"}
+    file.write_text(
+        json.dumps(
+            [
+                run("a", 10),
+                run("a", 20, workflowName="Windows"),
+                run("b", 12, attempt=2),
+                run("c", 9, "failure", **queue),
+                run("d", 11, **queue),
+                run("e", 5, "cancelled"),
+            ]
+        )
+    )
+    found = read_checks(file)
+    assert (found.commits, found.queued, found.queued_minutes) == (4, 2, 20)
+    assert sorted(found.minutes) == [11, 12, 20]
+    assert {name: each.value for name, each in found.estimates().items()} == pytest.approx(
+        {"minutes": 43 / 3, "billed": 62 / 4, "failures": 0.5, "flakes": 1 / 3}
+    )
+
+
+def test_pages_of_githubs_api_are_read_as_gh_prints_them(tmp_path: Path) -> None:
+    """`gh api --paginate` prints one answer after the other."""
+    file = tmp_path / "runs.json"
+    names = {"headSha": "head_sha", "startedAt": "run_started_at", "updatedAt": "updated_at", "attempt": "run_attempt"}
+    pages = [[run("a", 10)], [run("b", 30)]]
+    answers = [
+        {"workflow_runs": [{names.get(key, key): of for key, of in each.items()} for each in page]} for page in pages
+    ]
+    file.write_text("".join(map(json.dumps, answers)))
+    assert read_checks(file).minutes == [10, 30]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "has no events of IMQ's timeline. `imq export --timeline` writes them"),
+        ('{"queues": []}', "has no events of IMQ's timeline"),
+        ('{"id": 1}\n{"id"', "is no JSON from line 2 on"),
+        (
+            '{"event": "landed", "base_branch": "main", "at": "2026-01-01T00:00:00Z", "number": 1}',
+            "landed in the timeline",
+        ),
+        (
+            '{"event": "landed", "base_branch": "main", "at": "today", "number": 1}',
+            "an event that this IMQ cannot read",
+        ),
+        (b"\xff\xfe", "is no text in UTF-8"),
+    ],
+)
+def test_file_that_is_no_timeline_is_refused_with_the_way_out(content: str | bytes, words: str, tmp_path: Path) -> None:
+    """A person learns what is wrong, and which command writes the file."""
+    file = tmp_path / "file"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FileError, match=words.replace("(", r"\(")):
+        read_timeline(file)
+
+
+def test_file_without_workflow_runs_names_the_command_that_lists_them(tmp_path: Path) -> None:
+    """A list of pull requests, for example."""
+    file = tmp_path / "runs.json"
+    file.write_text('[{"number": 1}]')
+    with pytest.raises(FileError, match="gh run list --limit 1000 --json attempt,"):
+        read_checks(file)
+    with pytest.raises(FileError, match="No such file"):
+        read_checks(tmp_path / "absent")
