@@ -6,7 +6,7 @@ from itertools import product
 from math import exp, log
 
 from bot.cli.replay.policies import POLICIES
-from bot.cli.replay.simulate import Outcome, Simulation, quantile
+from bot.cli.replay.simulation import Outcome, Simulation, quantile
 from bot.cli.replay.truth import Cell, Truth
 
 UNLIMITED = 1000

@@ -9,13 +9,13 @@ import pytest
 
 from bot.cli.queue_files import timeline_lines
 from bot.cli.replay.arrivals import of_timeline
-from bot.cli.replay.compare import Agreement, repeat
-from bot.cli.replay.recorded import Timeline, read_timeline
+from bot.cli.replay.history_files import Timeline, read_timeline
+from bot.cli.replay.replays import TimelineReplay, repeat
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
-def again(file: Path, lines: Sequence[str]) -> tuple[Timeline, Agreement]:
+def again(file: Path, lines: Sequence[str]) -> tuple[Timeline, TimelineReplay]:
     """The timeline by way of a file, and what the planner repeats of it."""
     file.write_text("\n".join(lines))
     timeline = read_timeline(file)

@@ -60,7 +60,7 @@ def hourly(clone: HistoryMaker, number: int, subject: str = "Add (#{})") -> None
 
 
 def test_landings_by_merge_squash_and_rebase_are_pull_requests(clone: HistoryMaker) -> None:
-    """As `imq audit` tells them apart: the commits of a rebase are one, and a push is none."""
+    """As `imq audit` distinguishes them: the commits of a rebase are one, and a push is none."""
     for number in range(1, 13):
         clone.pull_request(number, {f"{number}.py": "1\n"}, {f"{number}.py": "2\n"})
         (clone.merge, clone.squash, clone.rebase)[number % 3](number)
@@ -110,7 +110,7 @@ def test_pull_requests_that_change_one_file_may_break_together(clone: HistoryMak
 
 
 def test_same_seed_gives_the_same_answer(clone: HistoryMaker, tmp_path: Path) -> None:
-    """To the last letter, in every form; another seed gives another."""
+    """To the last character, in every form; another seed gives another."""
     hourly(clone, 30)
     page = tmp_path / "page.html"
     first = imq("--html", str(page)).stdout, page.read_text(), imq("--json").stdout

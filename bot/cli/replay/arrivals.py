@@ -6,7 +6,7 @@ from itertools import groupby
 
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import Kind, Landing, judge
-from bot.cli.replay.recorded import Timeline
+from bot.cli.replay.history_files import Timeline
 
 RECENT_DAYS = 90
 """What counts of a history when no range is given: older habits say little of today's team."""
@@ -25,17 +25,17 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandingHistory:
     """What a clone shows: landings of pull requests, oldest first, and how many commits of each kind there are."""
 
     arrivals: Sequence[Arrival]
     kinds: Mapping[Kind, int]
 
 
-def read_landings(history: History, range_: str | None, *, pushes: bool) -> Landed:
+def read_landings(history: History, range_: str | None, *, pushes: bool) -> LandingHistory:
     """Return the landings of a range, or of the last days of HEAD; with `pushes`, direct pushes count as landings.
 
-    Merge, squash and rebase are told apart as `imq audit` does. The commits of a rebase are one landing. A landing's
+    Merge, squash and rebase are distinguished as `imq audit` does. The commits of a rebase are one landing. A landing's
     commit was made when somebody merged the pull request, or when a queue built its candidate: that is its arrival.
     Raises HistoryError.
     """
@@ -60,7 +60,7 @@ def read_landings(history: History, range_: str | None, *, pushes: bool) -> Land
         )
         for group in groups
     ]
-    return Landed(sorted(arrivals, key=lambda each: each.at), kinds)
+    return LandingHistory(sorted(arrivals, key=lambda each: each.at), kinds)
 
 
 def _recent(history: History, range_: str | None) -> Iterator[Landing]:

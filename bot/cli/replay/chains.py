@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Start
 
 
 @dataclass(slots=True)

@@ -88,11 +88,11 @@ def replay(  # noqa: PLR0913
     """
     # The planner, and what it needs, takes longer to import than the help takes to print.
     from bot.cli.clone.history import HistoryError
-    from bot.cli.replay.recorded import FileError
+    from bot.cli.replay.history_files import FileError
     from bot.cli.replay.report import read
 
     try:
-        with _told("Reading the history…"):
+        with _announced("Reading the history…"):
             found = read(range_, timeline, checks, given, pushes=pushes)
         plots = page is not None
         with Progress(found.simulations(runs, seeds, every=every, plots=plots)) as progress:
@@ -109,7 +109,7 @@ def replay(  # noqa: PLR0913
 
 
 @contextmanager
-def _told(text: str) -> Iterator[None]:
+def _announced(text: str) -> Iterator[None]:
     """Show what is being done, on the error stream of a terminal, while it takes long."""
     if sys.stderr.isatty():
         click.echo(text, nl=False, err=True)

@@ -24,7 +24,7 @@ class Estimate:
 
 
 def fixed(value: float, source: str) -> Estimate:
-    """Return a figure that nobody measured."""
+    """Return a figure that was not measured."""
     return Estimate(value, value, value, source)
 
 

@@ -1,6 +1,6 @@
 """Merge queues that test one batch at a time, by their documented rules; and an oracle that none can beat."""
 
-from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Start
 from bot.cli.replay.truth import Truth
 
 

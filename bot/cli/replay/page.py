@@ -5,7 +5,7 @@ from html import escape
 from math import floor, log10
 
 from bot.cli.clone.report_page import page_of
-from bot.cli.replay.compare import Figure, Row, Variant
+from bot.cli.replay.replays import Figure, Row, Variant
 from bot.cli.replay.report import HEADS, NAMES, Replay, cells, shown
 from bot.logs.printable import on_one_line
 

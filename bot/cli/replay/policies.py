@@ -6,8 +6,8 @@ from random import Random
 
 from bot.cli.replay.chains import Chain
 from bot.cli.replay.lanes import Bors, Oracle, Tide
-from bot.cli.replay.simulate import Policy
-from bot.cli.replay.trained import Trained
+from bot.cli.replay.simulation import Policy
+from bot.cli.replay.trains import TrainPolicy
 from bot.cli.replay.tree import SpeculationTree
 from bot.cli.replay.truth import Truth
 
@@ -31,7 +31,7 @@ def _tree(truth: Truth, lands: Callable[[Truth, int], float]) -> Policy:
 
 
 POLICIES: Mapping[str, Make] = {
-    OURS: lambda truth: Trained(truth.cell.slots, truth.cell.minutes),
+    OURS: lambda truth: TrainPolicy(truth.cell.slots, truth.cell.minutes),
     ORACLE: lambda truth: Oracle(truth.cell.slots, truth),
     "serial": lambda truth: Chain(1, window=1),
     "GitHub-like 5": lambda truth: Chain(truth.cell.slots, window=5),

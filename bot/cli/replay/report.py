@@ -10,14 +10,16 @@ from bot.cli.clone.audit import counted
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import Kind
 from bot.cli.replay import estimates
-from bot.cli.replay.arrivals import RECENT_DAYS, Arrival, Landed, of_timeline, read_landings
-from bot.cli.replay.compare import (
+from bot.cli.replay.arrivals import RECENT_DAYS, Arrival, LandingHistory, of_timeline, read_landings
+from bot.cli.replay.estimates import Estimate
+from bot.cli.replay.history_files import Checks, Timeline, read_checks, read_timeline
+from bot.cli.replay.replays import (
     MEASURES,
     VARIANTS,
-    Agreement,
     Figure,
     Row,
     Team,
+    TimelineReplay,
     Variant,
     answer_variants,
     as_it_was,
@@ -25,8 +27,6 @@ from bot.cli.replay.compare import (
     policies,
     repeat,
 )
-from bot.cli.replay.estimates import Estimate
-from bot.cli.replay.recorded import Checks, Timeline, read_checks, read_timeline
 from bot.logs.printable import on_one_line
 
 _ASSUMED = {"minutes": 20.0, "failures": 0.1, "flakes": 0.02, "conflicts": 0.034, "price": 0.006}
@@ -57,13 +57,13 @@ class Replay:
     arrivals: Sequence[Arrival]
     estimates: Mapping[str, Estimate]
     team: Team
-    landed: Landed | None = None
+    landed: LandingHistory | None = None
     timeline: Timeline | None = None
     checks: Checks | None = None
     notes: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     variants: Sequence[Variant] = ()
-    agreement: Agreement | None = None
+    repeated: TimelineReplay | None = None
     seeds: Sequence[int] = ()
 
     def simulations(self, runs: Sequence[int], seeds: int, *, every: bool, plots: bool) -> int:
@@ -78,7 +78,7 @@ class Replay:
         compared = compare(self.arrivals, self.team, policies(runs, every=every), seeds, step)
         self.rows = [self._as_it_was(), *compared]
         if self.timeline is not None and self.timeline.trains:
-            self.agreement = repeat(self.timeline, self.arrivals)
+            self.repeated = repeat(self.timeline, self.arrivals)
         if plots:
             self.variants = answer_variants(self.arrivals, self.team, max(runs), seeds[:_MOST_SEEDS], step)
 
@@ -109,11 +109,11 @@ class Replay:
                 for each in self.variants
             ],
             "timeline": None
-            if self.agreement is None
+            if self.repeated is None
             else {
-                "runs": self.agreement.runs,
-                "same_runs": self.agreement.same_runs,
-                "same_order": self.agreement.landed == self.agreement.landed_again,
+                "runs": self.repeated.runs,
+                "same_runs": self.repeated.same_runs,
+                "same_order": self.repeated.landed == self.repeated.landed_again,
             },
             "notes": self.notes,
         }
@@ -131,8 +131,8 @@ class Replay:
     def sentences(self) -> Iterator[str]:
         """Yield what a reader has to know of the figures."""
         yield f"± is the standard deviation over {len(self.seeds)} seeds, with the errors of the estimates in it."
-        if self.agreement is not None:
-            found = self.agreement
+        if self.repeated is not None:
+            found = self.repeated
             same = (
                 "the order of all landings" if found.landed == found.landed_again else "not the order of all landings"
             )
@@ -226,7 +226,7 @@ def read(
     )
 
 
-def _landed(history: History, range_: str | None, *, pushes: bool, needed: bool) -> Landed | None:
+def _landed(history: History, range_: str | None, *, pushes: bool, needed: bool) -> LandingHistory | None:
     """Return the landings of the clone; None where there are too few, and a timeline has more."""
     try:
         return read_landings(history, range_, pushes=pushes)
@@ -276,7 +276,9 @@ def _team(
     )
 
 
-def _notes(landed: Landed | None, timeline: Timeline | None, checks: Checks | None, *, pushes: bool) -> Iterator[str]:
+def _notes(
+    landed: LandingHistory | None, timeline: Timeline | None, checks: Checks | None, *, pushes: bool
+) -> Iterator[str]:
     if timeline is None:
         assert landed is not None
         kinds = ", ".join(f"{landed.kinds[each]:,} {each.value}" for each in (Kind.MERGE, Kind.SQUASH, Kind.REBASE))

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Iterator
 
-from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Start
 
 _WINDOW = 40
 """Pull requests that the tree reaches over."""

@@ -1,4 +1,4 @@
-"""What no policy may see: which pull requests are bad, which pairs break together, how long runs take, which flake."""
+"""Truth that no policy may see: bad pull requests, pairs that break together, how long runs take, which flake."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field

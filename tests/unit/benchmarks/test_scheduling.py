@@ -10,7 +10,7 @@ from benchmarks.scheduling.goals import Goal, goals, samples
 from benchmarks.scheduling.grid import cells, measure, saturated
 from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table
 from bot.cli.replay.policies import ORACLE, OURS, POLICIES, REFERENCE
-from bot.cli.replay.simulate import Simulation
+from bot.cli.replay.simulation import Simulation
 from bot.cli.replay.truth import Cell, Truth
 
 BUSY = Cell(10, 30, 0.1, 0.02, 4)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Simulation
-from bot.cli.replay.trained import Trained
+from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Simulation
+from bot.cli.replay.trains import TrainPolicy
 from bot.cli.replay.truth import Cell, Truth
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -16,7 +16,7 @@ START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 class Recorder:
     """The planner, and the events of its queue. Pull requests are numbered from 1."""
 
-    planner: Trained
+    planner: TrainPolicy
     slots: int
     lines: list[str] = field(default_factory=list)
     runs: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -60,6 +60,6 @@ class Recorder:
 
 def recorded(cell: Cell, seed: int, pulls: int) -> list[str]:
     """The timeline of a team that these are the figures of."""
-    recorder = Recorder(Trained(cell.slots, 10.0, learns=True), cell.slots)
+    recorder = Recorder(TrainPolicy(cell.slots, 10.0, learns=True), cell.slots)
     Simulation(Truth(cell, seed), recorder, pulls, warm=0).run()
     return recorder.lines

@@ -10,9 +10,9 @@ import pytest
 
 from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import of_timeline
-from bot.cli.replay.compare import repeat
 from bot.cli.replay.estimates import Estimate
-from bot.cli.replay.recorded import FileError, Timeline, read_checks, read_timeline
+from bot.cli.replay.history_files import FileError, Timeline, read_checks, read_timeline
+from bot.cli.replay.replays import repeat
 from bot.cli.replay.truth import Cell
 from tests.unit.bot.cli.replay.recorder import recorded
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.cli.replay.simulate import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Start
 from queue_engine.planner.trains.model import Member, NewRun, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
 from queue_engine.planner.trains.transitions import ejected, run_cancelled, run_failed, run_landed, run_passed
@@ -10,7 +10,7 @@ from queue_engine.planner.trains.transitions import ejected, run_cancelled, run_
 _DURATIONS_KEPT = 20
 
 
-class Trained:
+class TrainPolicy:
     """IMQ's policy."""
 
     def __init__(self, slots: int, minutes: float, *, learns: bool = False) -> None:

@@ -9,10 +9,10 @@ from statistics import fmean
 
 from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import Arrival
+from bot.cli.replay.history_files import Timeline
 from bot.cli.replay.policies import POLICIES, REFERENCE
-from bot.cli.replay.recorded import Timeline
-from bot.cli.replay.simulate import Policy, Simulation, quantile
-from bot.cli.replay.trained import Trained
+from bot.cli.replay.simulation import Policy, Simulation, quantile
+from bot.cli.replay.trains import TrainPolicy
 from bot.cli.replay.truth import CONCURRENT, Cell, Truth
 
 ONE_BY_ONE, GITHUB = "one by one", "GitHub-like"
@@ -78,7 +78,7 @@ class Row:
     figures: Mapping[str, Figure | None]
 
 
-class Replayed(Truth):
+class ReplayTruth(Truth):
     """The truth of one seed: the arrivals as they were, and pull requests beside them whose checks fail."""
 
     def __init__(self, arrivals: Sequence[Arrival], team: Team, slots: int, seed: int) -> None:
@@ -129,7 +129,7 @@ def policies(runs: Sequence[int], *, every: bool) -> Mapping[str, tuple[int, Cal
 
 
 def _trained(truth: Truth) -> Policy:
-    return Trained(truth.cell.slots, truth.cell.minutes, learns=True)
+    return TrainPolicy(truth.cell.slots, truth.cell.minutes, learns=True)
 
 
 def _runs(number: int) -> str:
@@ -149,7 +149,7 @@ def compare(
         found: dict[str, list[float]] = defaultdict(list)
         for seed in seeds:
             drawn = team.drawn(seed)
-            truth = Replayed(arrivals, drawn, slots, seed)
+            truth = ReplayTruth(arrivals, drawn, slots, seed)
             outcome = Simulation(truth, make(truth), len(truth.pulls), warm=0).run()
             billed = outcome.minutes * drawn.billed / drawn.minutes
             waits = outcome.landed_after
@@ -212,7 +212,7 @@ def answer_variants(
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class TimelineReplay:
     """How much of a timeline the planner repeats when it meets the same arrivals and the same outcomes."""
 
     runs: int
@@ -229,7 +229,7 @@ class _Repeated(Truth):
     def __init__(self, timeline: Timeline, arrivals: Sequence[Arrival]) -> None:
         super().__init__(Cell(1.0, _FIRST_MINUTES, 0.0, 0.0, timeline.slots), 0)
         starts = [each.start for each in timeline.runs]
-        self.times = [_rounded(_seen(each.at, starts) - arrivals[0].at) for each in arrivals]
+        self.times = [_rounded(_at_pass(each.at, starts) - arrivals[0].at) for each in arrivals]
         self.numbers = [each.number or 0 for each in arrivals]
         self._left = list(timeline.runs)
         self.same = 0
@@ -255,16 +255,16 @@ def _rounded(minutes: float) -> float:
     return round(minutes * 4096) / 4096
 
 
-def _seen(at: float, starts: Sequence[float]) -> float:
+def _at_pass(at: float, starts: Sequence[float]) -> float:
     """Return when the pass began that took account of an arrival: it read GitHub before."""
     position = bisect_right(starts, at)
     return starts[position] if position < len(starts) and starts[position] - at <= _PASS else at
 
 
-def repeat(timeline: Timeline, arrivals: Sequence[Arrival]) -> Agreement:
+def repeat(timeline: Timeline, arrivals: Sequence[Arrival]) -> TimelineReplay:
     """Plan again what a timeline recorded: with its arrivals, its outcomes and as many runs at once."""
     truth = _Repeated(timeline, arrivals)
-    planned = Simulation(truth, Trained(timeline.slots, _FIRST_MINUTES, learns=True), len(arrivals), warm=0).run()
+    planned = Simulation(truth, TrainPolicy(timeline.slots, _FIRST_MINUTES, learns=True), len(arrivals), warm=0).run()
     recorded = sorted(timeline.landed, key=lambda each: each.until)
     again = tuple(truth.numbers[each] for each in planned.order)
-    return Agreement(len(timeline.runs), truth.same, tuple(each.number for each in recorded), again)
+    return TimelineReplay(len(timeline.runs), truth.same, tuple(each.number for each in recorded), again)

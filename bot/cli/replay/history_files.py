@@ -1,4 +1,4 @@
-"""What happened, as files have it: IMQ's timeline, and workflow runs that `gh` or GitHub's API exported."""
+"""Files of the past: IMQ's timeline, and workflow runs that `gh` or the API of GitHub exported."""
 
 import json
 import re
@@ -39,7 +39,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class CiRun:
+class TimelineRun:
     """A run that was started for these members, in order; `passed` is None where it ended without an outcome."""
 
     members: tuple[int, ...]
@@ -56,7 +56,7 @@ class Timeline:
     others: int
     """Queues of the file that were left out."""
     entries: list[Entry] = field(default_factory=list)
-    runs: list[CiRun] = field(default_factory=list)
+    runs: list[TimelineRun] = field(default_factory=list)
     billed: list[float] = field(default_factory=list)
     """Minutes of all checks of each tested commit."""
     slots: int = 1
@@ -150,14 +150,14 @@ class _Reader:
         elif event in {"run_passed", "run_ended"} and run in self._active:
             start, members = self._active.pop(run)
             passed = event == "run_passed" or (False if data.get("outcome") == "failed" else None)
-            timeline.runs.append(CiRun(members, start, at, passed))
+            timeline.runs.append(TimelineRun(members, start, at, passed))
 
     def _of_entry(self, event: str, number: int, at: float, by_checks: bool) -> None:
         if event == "checking" and not any(number in members for _, members in self._active.values()):
             self._alone[number] = at
         if event in {"ready", "failed", "pending", "updating", "cancelled", "landed"} and number in self._alone:
             passed = True if event in {"ready", "landed"} else False if by_checks else None
-            self.timeline.runs.append(CiRun((number,), self._alone.pop(number), at, passed))
+            self.timeline.runs.append(TimelineRun((number,), self._alone.pop(number), at, passed))
         if event in {"landed", "failed", "cancelled"} and number in self._waiting:
             self._order.remove(number)
             since, place = self._waiting.pop(number)
