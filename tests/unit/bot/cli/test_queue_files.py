@@ -213,3 +213,34 @@ def test_backup_of_postgres_is_left_to_its_own_program(imq: Imq, tmp_path: Path)
     refused = Imq({**imq.environ, "DATABASE_URL": "postgresql://localhost/imq"})("backup", str(tmp_path / "copy"))
     assert (refused.exit_code, "`pg_dump --format=custom" in refused.output) == (2, True)
     assert list(tmp_path.glob("copy*")) == []
+
+
+async def events_of_two_repositories(tx: Transaction) -> None:
+    await queue(tx)
+    await queue(tx, repository=OTHER)
+    for number in range(1, 6):
+        where = OTHER if number == 4 else REPOSITORY
+        happened = TimelineEvent(NOW + timedelta(minutes=number), "queued", where.id, "main", number)
+        await tx.timeline.append(happened)
+    await tx.timeline.append(TimelineEvent(NOW, "run_started", REPOSITORY.id, "main", 0, data={"run": 7}))
+
+
+def test_export_of_the_timeline_has_its_events_as_the_api_streams_them(
+    imq: Imq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page by page, oldest first, while IMQ runs; of one repository if that is asked."""
+    monkeypatch.setattr("bot.cli.queue_files._AT_ONCE", 2)
+    imq.within(events_of_two_repositories)
+    file = tmp_path / "timeline.jsonl"
+    with exclusive(imq.environ["DATABASE_URL"] or "", "run"):
+        done = imq("export", "--timeline", "--output", str(file))
+    assert (done.exit_code, done.output) == (0, f"Exported the timeline to {file}\n")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [each["number"] for each in events] == [1, 2, 3, 4, 5, None]
+    assert [each["repository"] for each in events].count(OTHER.full_name) == 1
+    assert (events[-1]["event"], events[-1]["data"]) == ("run_started", {"run": 7})
+    some = imq("export", "--timeline", "--repository", OTHER.full_name)
+    assert [json.loads(line)["number"] for line in some.output.splitlines()] == [4]
+    refused = imq("export", "--timeline", "--repository", "acme/absent")
+    assert (refused.exit_code, refused.output) == (2, "Error: acme/absent has no queue.\n")
