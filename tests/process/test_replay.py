@@ -159,6 +159,22 @@ def test_checks_of_candidates_show_how_it_was(clone: HistoryMaker, tmp_path: Pat
     assert (before["runs"]["value"], before["minutes"]["value"], before["p95"]) == (40, 480, None)
 
 
+def test_errors_of_estimates_are_in_those_of_the_policies(clone: HistoryMaker, tmp_path: Path) -> None:
+    """Six workflow runs say little of how long CI takes, and so the waits are little known."""
+    hourly(clone, 100)
+    file = tmp_path / "runs.json"
+    began = "2026-03-02T08:00:00Z"
+    runs = [
+        {"headSha": str(each), "conclusion": "success", "startedAt": began, "updatedAt": f"2026-03-02T08:{each:02}:00Z"}
+        for each in (5, 55, 10, 50, 20, 35)
+    ]
+    file.write_text(json.dumps(runs))
+    seeds = ("--checks", str(file), "--seeds", "6")
+    measured, given = (policies(replayed(*seeds, *more))["one by one"]["p50"] for more in ((), ("--minutes", "29")))
+    assert measured["error"] > 2 * given["error"]
+    assert measured["value"] == pytest.approx(given["value"], rel=0.4)
+
+
 def test_table_names_what_was_assumed(clone: HistoryMaker) -> None:
     """A reader never takes an assumption for a measurement."""
     hourly(clone, 20)

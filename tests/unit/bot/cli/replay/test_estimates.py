@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from statistics import fmean
 from typing import Any
 
@@ -51,6 +52,45 @@ def test_errors_become_smaller_with_more_history(tmp_path: Path) -> None:
         return found.high - found.low
 
     assert width(400) == pytest.approx(width(100) / 2, rel=0.25)
+
+
+def test_mean_counts_what_was_cut_short() -> None:
+    """Runs that are cancelled after a quarter of an hour at most leave the short ones: their mean alone is too low."""
+    dice = Random("durations")
+    pairs = [(dice.lognormvariate(2.7, 0.5), dice.uniform(5, 60)) for _ in range(2000)]
+    whole = [duration for duration, limit in pairs if duration <= limit]
+    cut = [limit for duration, limit in pairs if duration > limit]
+    true = fmean(duration for duration, _ in pairs)
+    found = estimates.mean(whole, "", cut)
+    assert found is not None
+    assert found.low < true < found.high
+    assert fmean(whole) < found.low
+
+
+def test_run_with_a_member_that_people_took_out_shows_no_flake(tmp_path: Path) -> None:
+    """It may have been bad; and one that landed after a repair was bad before."""
+    times = iter(range(60))
+
+    def event(name: str, number: int | None = None, reason: str | None = None, **data: Any) -> str:
+        at = f"2026-03-02T08:{next(times):02}:00Z"
+        where = {"repository": "acme/widgets", "base_branch": "main", "number": number, "reason": reason}
+        return json.dumps({**where, "at": at, "event": name, "data": data})
+
+    def failed(run: int, number: int) -> list[str]:
+        return [event("run_started", run=run, members=[number]), event("run_ended", run=run, outcome="failed")]
+
+    lines = [event("queued", 1), *failed(1, 1), event("cancelled", 1, "label_removed")]
+    lines += [event("queued", 2), *failed(2, 2), event("failed", 2, "checks_failed")]
+    lines += [
+        event("queued", 2),
+        event("run_started", run=3, members=[2]),
+        event("run_passed", run=3),
+        event("landed", 2),
+    ]
+    assert "flakes" not in timeline_of(tmp_path, lines).estimates()
+    lines += [event("queued", 3), *failed(4, 3), event("run_started", run=5, members=[3])]
+    lines += [event("run_passed", run=5), event("landed", 3)]
+    assert timeline_of(tmp_path, lines).estimates()["flakes"].value == 0.5
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
