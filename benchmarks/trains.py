@@ -269,7 +269,7 @@ def _attempts(runs: Sequence[WorkflowRun]) -> int:
 
 def _has_outcome(pull: PullRequestHandle) -> bool:
     """Whether a comment says that the pull request landed, or left."""
-    return any("LandingHistory on" in each.body or "Removed from" in each.body for each in pull.comments)
+    return any("Landed on" in each.body or "Removed from" in each.body for each in pull.comments)
 
 
 def _waiting(pulls: Sequence[PullRequestHandle]) -> Sequence[PullRequestHandle]:

@@ -131,7 +131,7 @@ async def _ready(theatre: Theatre) -> None:
 
 def _is_reported(pull: Any) -> bool:
     """Whether a pull request landed, its label is off, and its comment says so."""
-    return pull.merged and LABEL not in pull.labels and any("LandingHistory on" in each.body for each in pull.comments)
+    return pull.merged and LABEL not in pull.labels and any("Landed on" in each.body for each in pull.comments)
 
 
 def _used(pid: int) -> float:
