@@ -51,3 +51,18 @@ async def test_timeline_of_trains_replayed_is_what_happened(runs: int, bad: str,
     assert timeline.slots == runs
     assert (found.same_runs, found.landed_again) == (found.runs, found.landed)
     assert found.runs >= tested
+
+
+async def test_timeline_without_trains_has_the_waits_and_the_runs(world: World, tmp_path: Path) -> None:
+    """One pull request after the other: the first is up to date, and the others wait for a run of their own each."""
+    pulls = await ready(world, "a", "b", "c", files=[{f"{name}.txt": "0\n"} for name in "abc"])
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+        await world.settle()
+    await all_left(world, pulls)
+    timeline, _ = again(tmp_path / "timeline.jsonl", await timeline_lines(world.bot.engine.store, None))
+    minutes = CI_TIME.total_seconds() / 60
+    waits = [each.until - each.since for each in timeline.landed]
+    assert waits == pytest.approx([0, minutes, 2 * minutes], abs=0.1)
+    assert [(each.members, each.passed) for each in timeline.runs] == [((pull.number,), True) for pull in pulls[1:]]
+    assert timeline.minutes == pytest.approx([minutes, minutes], abs=0.1)

@@ -21,6 +21,10 @@ _CANDIDATES = re.compile(r"(?:gh-readonly-queue|imq)/.+|staging|auto")
 _SOLID = re.compile(r"\S")
 
 
+_LEAST_RUN = 1 / 60
+"""Minutes."""
+
+
 class FileError(Exception):
     """A file is not what it should be. The message says why, with the way out."""
 
@@ -157,7 +161,10 @@ class _Reader:
             self._alone[number] = at
         if event in {"ready", "failed", "pending", "updating", "cancelled", "landed"} and number in self._alone:
             passed = True if event in {"ready", "landed"} else False if by_checks else None
-            self.timeline.runs.append(TimelineRun((number,), self._alone.pop(number), at, passed))
+            start = self._alone.pop(number)
+            # Where the checks of its head had passed before, no run began.
+            if at - start >= _LEAST_RUN:
+                self.timeline.runs.append(TimelineRun((number,), start, at, passed))
         if event in {"landed", "failed", "cancelled"} and number in self._waiting:
             self._order.remove(number)
             since, place = self._waiting.pop(number)

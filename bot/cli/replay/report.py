@@ -57,7 +57,6 @@ class Replay:
     arrivals: Sequence[Arrival]
     estimates: Mapping[str, Estimate]
     team: Team
-    landed: LandingHistory | None = None
     timeline: Timeline | None = None
     checks: Checks | None = None
     notes: list[str] = field(default_factory=list)
@@ -133,10 +132,11 @@ class Replay:
         yield f"± is the standard deviation over {len(self.seeds)} seeds, with the errors of the estimates in it."
         if self.repeated is not None:
             found = self.repeated
-            same = (
-                "the order of all landings" if found.landed == found.landed_again else "not the order of all landings"
+            order = "in the same order" if found.landed == found.landed_again else "in another order"
+            yield (
+                f"Planned again with the recorded outcomes, {found.same_runs} of {found.runs} runs are the same, and "
+                f"pull requests land {order}."
             )
-            yield f"With the recorded outcomes, the planner repeats {found.same_runs} of {found.runs} runs, and {same}."
         yield from self.notes
 
 
@@ -211,7 +211,10 @@ def read(
         assert landed is not None
         arrivals, words = list(landed.arrivals), range_ or f"HEAD, the last {RECENT_DAYS} days"
     days = (arrivals[-1].at - arrivals[0].at) / 1440
-    measured = {**({} if checks is None else checks.estimates()), **({} if timeline is None else timeline.estimates())}
+    # What broke together is among the failures that a timeline has.
+    among = estimates.fixed(0.0, "among the failures of the timeline; --conflicts adds more")
+    recorded = {} if timeline is None else {"conflicts": among, **timeline.estimates()}
+    measured = {**({} if checks is None else checks.estimates()), **recorded}
     found = _estimates(measured, given)
     per_day = estimates.rate(len(arrivals), days, f"{counted(len(arrivals), 'pull request')} in {days:,.0f} days")
     return Replay(
@@ -219,7 +222,6 @@ def read(
         arrivals,
         {**({} if per_day is None else {"arrivals": per_day}), **found},
         _team(found, given, timeline, checks),
-        landed,
         timeline,
         checks,
         list(_notes(landed, timeline, checks, pushes=pushes)),

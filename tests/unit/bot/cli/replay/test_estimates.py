@@ -13,7 +13,7 @@ from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import of_timeline
 from bot.cli.replay.estimates import Estimate
 from bot.cli.replay.history_files import FileError, Timeline, read_checks, read_timeline
-from bot.cli.replay.replays import repeat
+from bot.cli.replay.replays import Team, as_it_was, compare, policies, repeat
 from bot.cli.replay.truth import Cell
 from tests.unit.bot.cli.replay.recorder import recorded
 
@@ -101,6 +101,24 @@ def test_timeline_of_the_planner_is_repeated_to_its_last_run(slots: int, tmp_pat
     found = repeat(timeline, of_timeline(timeline, ()))
     assert timeline.slots == slots
     assert (found.same_runs, found.landed_again) == (found.runs, found.landed)
+
+
+def test_what_happened_is_within_the_errors_of_its_replay(tmp_path: Path) -> None:
+    """Two runs at once, replayed with the estimates that their own history gives."""
+    timeline = timeline_of(tmp_path, recorded(Cell(3, 25, 0.1, 0.04, 2), 7, 250))
+    found = timeline.estimates()
+    errors = {name: (found[name].high - found[name].low) / 4 for name in ("minutes", "flakes")}
+    minutes = found["minutes"].value
+    team = Team(minutes, 0.3, None, found["flakes"].value, 0.0, minutes, 0.006, errors)
+    happened = as_it_was(timeline, team)
+    (again,) = compare(
+        of_timeline(timeline, ()), team, {"trains": policies([2], every=False)["trains, 2 runs"]}, range(5)
+    )
+    for name in ("p50", "p95", "runs", "minutes", "money", "landed", "ejected"):
+        true, replayed = happened.figures[name], again.figures[name]
+        assert true is not None
+        assert replayed is not None
+        assert true.value == pytest.approx(replayed.value, abs=2 * replayed.error + 0.01), name
 
 
 def test_event_stream_of_the_api_is_read_as_the_export_is(tmp_path: Path) -> None:
