@@ -208,6 +208,8 @@ def test_old_landings_do_not_count_unless_a_range_names_them(clone: HistoryMaker
         (("main..main",), "The range main..main has no commits."),
         (("main~1..main",), "has 1 landings of pull requests; a replay needs 10. Name a longer range."),
         (("--failures", "99%"), "write a share from 0% to 90%"),
+        (("--minutes", "nan"), "write a number, such as 20"),
+        (("--minutes", "0"), "is not in the range"),
         (("--runs", "0"), "write numbers from 1 to 16"),
         (("--timeline", "absent"), "absent: No such file or directory."),
         (("--html", "absent/page.html"), "absent/page.html: No such file or directory"),

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,19 +49,30 @@ class Runs(click.ParamType[tuple[int, ...]]):
         return tuple(sorted({int(each) for each in numbers}))
 
 
-_POSITIVE = click.FloatRange(min=0, min_open=True, max=10_000)
+class _Amount(click.FloatRange):
+    """A finite number of minutes or dollars."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse the option."""
+        amount = float(super().convert(value, param, ctx))
+        if not isfinite(amount):
+            self.fail("write a number, such as 20", param, ctx)
+        return amount
+
+
+_MINUTES = _Amount(min=0.1, max=10_000)
 
 
 @click.command()
 @click.argument("range_", metavar="[RANGE]", required=False)
 @click.option("--timeline", type=_FILE, help="IMQ's timeline, as `imq export --timeline` writes it.")
 @click.option("--checks", type=_FILE, help="Workflow runs, as `gh run list --json` or GitHub's API lists them.")
-@click.option("--minutes", metavar="MINUTES", type=_POSITIVE, help="How long a CI run takes.")
+@click.option("--minutes", metavar="MINUTES", type=_MINUTES, help="How long a CI run takes.")
 @click.option("--failures", type=Share(), help="Share of pull requests whose checks fail.")
 @click.option("--flakes", type=Share(), help="Share of runs that fail although their tree is good.")
 @click.option("--conflicts", type=Share(), help="Chance that neighbours that change one file break together.")
-@click.option("--billed", metavar="MINUTES", type=_POSITIVE, help="Minutes of all jobs of a CI run.")
-@click.option("--price", metavar="DOLLARS", type=click.FloatRange(min=0), help="Price of a billed minute.")
+@click.option("--billed", metavar="MINUTES", type=_MINUTES, help="Minutes of all jobs of a CI run.")
+@click.option("--price", metavar="DOLLARS", type=_Amount(min=0, max=1000), help="Price of a billed minute.")
 @click.option("--runs", type=Runs(), default=(1, 2, 4), help="Runs at once of trains, such as 1,2,4 (the default).")
 @click.option("--all", "every", is_flag=True, help="Also replay GitLab-like, Zuul-like, bors-like and other queues.")
 @click.option("--pushes", is_flag=True, help="Count direct pushes as pull requests, too.")
@@ -113,8 +125,10 @@ def _announced(text: str) -> Iterator[None]:
     """Show what is being done, on the error stream of a terminal, while it takes long."""
     if sys.stderr.isatty():
         click.echo(text, nl=False, err=True)
-    yield
-    Progress(1).clear()
+    try:
+        yield
+    finally:
+        Progress(1).clear()
 
 
 def _write(page: Path | None, found: "Replay") -> None:
