@@ -23,7 +23,7 @@ from queue_engine.workflows.repository_scripts import commands_of, folders_in, n
 from queue_engine.workflows.step_proof import ACTION_FILES
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS, UNPROVEN, TriggerChoice, choose_trigger
 
-_MOST_SCRIPTS = 300
+_MOST_SCRIPTS = 500
 """Paths at which scripts may be. A step that names others is unknown."""
 _DEEPEST_SCRIPTS = 5
 """Scripts that name each other are read to this depth: one request for each."""

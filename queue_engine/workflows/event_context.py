@@ -91,8 +91,9 @@ _FREE_OF_DRAFTS = (
     | _under(("github", "event"), "number")
     | _under(("github", "event", "pull_request"), "base id merge_commit_sha merged node_id number state url")
     | _under(("github", "event", "pull_request", "head"), "sha")
+    | _under(("github", "event", "pull_request", "head", "repo"), "full_name id name node_id owner")
 )
-"""What IMQ's draft has like each pull request."""
+"""What IMQ's draft has like each pull request, or like each one from a branch of the repository."""
 
 
 def free_paths(event: WorkflowEvent) -> frozenset[Path]:

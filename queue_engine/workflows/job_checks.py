@@ -117,6 +117,8 @@ class _Jobs:
     """Called workflows by what decides about their jobs, for all callers in one file."""
     _answers: dict[str, TriggerOutcome] = field(default_factory=dict)
     _after_steps: dict[str, EventViews] = field(default_factory=dict)
+    _by_event: dict[str, Sequence[str]] = field(default_factory=dict)
+    """The outputs of jobs that the event decides, with many readers."""
     _open: set[str] = field(default_factory=set)
     _children: "dict[str, _Jobs | None]" = field(default_factory=dict)
     _checks: list[JobCheck] | None = None
@@ -329,7 +331,10 @@ class _Jobs:
         outputs, views = job.get("outputs"), self._after_steps.get(job_id)
         if views is None or not isinstance(outputs, dict):
             return []
-        return [str(name).lower() for name, written in outputs.items() if not views.same(written)]
+        if job_id not in self._by_event:
+            marked = (str(name).lower() for name, written in outputs.items() if not views.same(written))
+            self._by_event[job_id] = list(marked)
+        return self._by_event[job_id]
 
     def _outputs_of_call(self) -> Sequence[str]:
         """Return the outputs of a called workflow that the event decides."""

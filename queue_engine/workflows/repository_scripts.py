@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from posixpath import dirname, normpath
 from typing import Any
 
-from queue_engine.workflows.script_reads import reads_event
+from queue_engine.workflows.known_actions import SCRIPT
+from queue_engine.workflows.script_reads import reads_context, reads_event
 
 _ENDINGS = (
     r"(?:sh|bash|zsh|ksh|fish|ps1|psm1|bat|cmd|py|pyw|rb|rake|pl|php|lua|tcl|js|mjs|cjs|jsx|ts|mts|cts|tsx|groovy|kts?"
@@ -27,6 +28,10 @@ _RUN = re.compile(
     r"(?:-[\w-]+\s+){0,5}([\w./+-]{1,200})"
 )
 """What a shell or an interpreter is given, whatever its name is."""
+_FILE = re.compile(
+    r"(?<!\S)(?:-f|--(?:make|just|task|build-)?file|--config|--rcfile)[ =][\"']?(?:\./)?([\w./+-]{1,200})"
+)
+"""What a program is given instead of its usual file."""
 _MODULE = re.compile(r"(?<!\S)-m\s+([A-Za-z_][\w.]*)")
 """Of Python."""
 _PACKAGE = re.compile(r"\bgo\s+run\s+(?:-\S+\s+){0,5}([\w./-]{1,200})")
@@ -52,14 +57,44 @@ _BUILDS: Mapping[str, str] = {
     "bun": "package.json",
     "node": "package.json",
     "deno": "deno.json deno.jsonc",
+    "jest": "jest.config.js jest.config.cjs jest.config.mjs jest.config.ts",
+    "vitest": "vitest.config.ts vitest.config.mts vitest.config.js vite.config.ts vite.config.mts vite.config.js",
+    "playwright": "playwright.config.ts playwright.config.js",
+    "cypress": "cypress.config.ts cypress.config.js",
+    "gulp": "gulpfile.js gulpfile.mjs gulpfile.ts",
+    "grunt": "Gruntfile.js",
+    "turbo": "turbo.json",
+    "nx": "nx.json",
     "just": "justfile Justfile .justfile",
     "task": "Taskfile.yml Taskfile.yaml",
     "rake": "Rakefile",
+    "rspec": ".rspec spec/spec_helper.rb",
+    "fastlane": "fastlane/Fastfile Fastfile",
+    "phpunit": "phpunit.xml phpunit.xml.dist",
+    "mix": "mix.exs",
+    "poe": "pyproject.toml",
+    "hatch": "pyproject.toml hatch.toml",
+    "pdm": "pyproject.toml",
+    "pixi": "pixi.toml pyproject.toml",
     "tox": "tox.ini",
     "nox": "noxfile.py",
     "pytest": "conftest.py tests/conftest.py",
     "gradle": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
     "gradlew": "gradlew build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
+    "mvn": "pom.xml .mvn/maven.config",
+    "mvnw": "pom.xml .mvn/maven.config",
+    "ant": "build.xml",
+    "sbt": "build.sbt",
+    "mill": "build.mill build.sc",
+    "dotnet": "Directory.Build.props Directory.Build.targets",
+    "msbuild": "Directory.Build.props Directory.Build.targets",
+    "cargo": "Makefile.toml build.rs .cargo/config.toml",
+    "cmake": "CMakeLists.txt CMakePresets.json",
+    "ctest": "CMakeLists.txt CMakePresets.json",
+    "meson": "meson.build",
+    "scons": "SConstruct",
+    "earthly": "Earthfile",
+    "nix": "flake.nix default.nix shell.nix",
     "mage": "magefile.go",
     "invoke": "tasks.py",
     "composer": "composer.json",
@@ -78,6 +113,7 @@ _FOLDER = re.compile(
     r"(?:working-directory[\"']?:\s*|(?<![\w-])(?:cd|pushd)\s+|\s-C\s*|--(?:prefix|cwd|dir|directory)[ =])"
     r"[\"']?(?:\.?/)?([\w.+-]+(?:/[\w.+-]+)*)"
 )
+_CLONE = re.compile(r"\bgit\s+clone\s([^\n;&|]{1,1000})")
 _PACKAGES = ("package.json", "composer.json", "deno.json")
 _LIFECYCLE = ("preinstall", "install", "postinstall", "prepublish", "prepare", "test")
 """Scripts that npm runs without their names: `npm ci`, `npm t` (docs: "npm-scripts")."""
@@ -91,11 +127,32 @@ def folders_in(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys((".", *(each for each in found if not each.startswith("..")))))[:_MOST_FOLDERS]
 
 
+def runs_within(step: Mapping[str, Any], default: object, brought: Collection[str]) -> str:
+    """Return which folder of another repository a step runs commands of, or ""; also one that it clones itself."""
+    commands = "\n".join(_texts({key: step[key] for key in ("run", "with", "shell") if key in step}))
+    clones = (_cloned(found[1].split()) for found in _CLONE.finditer(commands))
+    folder = step.get("working-directory", default)
+    used = [*named_files(commands, (".",)), *folders_in([commands])[1:], *([] if folder is None else [str(folder)])]
+    within = {f"{normpath(each)}/" for each in used}
+    found = (
+        each
+        for each in (*brought, *clones)
+        if (within and each == ".") or any(one.startswith(f"{each}/") for one in within)
+    )
+    return next(found, "")
+
+
+def _cloned(words: list[str]) -> str:
+    """Return the folder of a clone: the last word, or the name in an address."""
+    last = next((each.strip("\"'") for each in reversed(words) if not each.startswith("-")), ".")
+    return normpath(last.rstrip("/").rpartition("/")[2].removesuffix(".git") if ":" in last else last)
+
+
 def named_files(text: str, folders: Collection[str]) -> list[str]:
     """Return the paths at which the files may be that commands name."""
     text = _WITHIN.sub("./", _BACKSLASH.sub("/", text))
     names = [found[0].lstrip("/") for found in (*_PATH.finditer(text), *_BARE.finditer(text))]
-    names += [found[1].lstrip("/") for found in _RUN.finditer(text)]
+    names += [found[1].lstrip("/") for form in (_RUN, _FILE) for found in form.finditer(text)]
     names += [f"{found[1]}/main.go" for found in _PACKAGE.finditer(text)]
     names += [f"{found[1]}{ending}" for found in _REQUIRED.finditer(text) for ending in _REQUIRED_ENDINGS]
     for found in _MODULE.finditer(text):
@@ -129,13 +186,14 @@ class RepositoryScripts:
         if "${{" in str(folder) and any(named_files(each, (".",)) for each in _texts(commands)):
             return f"scripts in a folder whose name is computed: `{folder}`"
         shown = {key: value for key, value in step.items() if key not in ("name", "id", "if")}
-        return self.reads(shown, beside)
+        # Its scripts may give `context` and `github` on.
+        return self.reads(shown, beside, within_action=str(step.get("uses")).lower().startswith(f"{SCRIPT}@"))
 
-    def reads(self, value: object, beside: str = ".") -> str:
+    def reads(self, value: object, beside: str = ".", *, within_action: bool = False) -> str:
         """Return which script that a value names reads the event, or cannot be read, and why; "" for none."""
-        return next(filter(None, (self._reads(each, beside) for each in _texts(value))), "")
+        return next(filter(None, (self._reads(each, beside, within_action) for each in _texts(value))), "")
 
-    def _reads(self, text: str, beside: str) -> str:
+    def _reads(self, text: str, beside: str, within_action: bool) -> str:
         if computed := _COMPUTED.search(text):
             return f"a script whose name is computed: `{computed[0]}`"
         visited: set[str] = set()
@@ -148,7 +206,7 @@ class RepositoryScripts:
             if not self.texts[path].strip():
                 return f"`{path}`, which IMQ cannot read"
             script = commands_of(path, self.texts[path], named_by)
-            if found := reads_event(script):
+            if found := reads_event(script) or (within_action and reads_context(script)):
                 return f"`{path}`, which reads {found}"
             todo += [(each, script) for each in named_files(script, (*self.folders, dirname(path) or "."))]
         return ""

@@ -13,13 +13,14 @@ _VARIABLES = (
 _IDENTITY = r"\bACTIONS_ID_TOKEN_REQUEST"
 """A token that names the event, so that rights depend on it (docs: "OpenID Connect reference"; its subject on a pull
 request is `repo:...:pull_request`, falcosecurity/test-infra #1433)."""
-_COMPUTED = r"(?-i:(?<![A-Za-z0-9_.])GITHUB_?(?![A-Za-z0-9_]))|\$\{!\w+\}"
+_COMPUTED = r"(?-i:(?<![A-Za-z0-9_.])GITHUB_?(?:HEAD_?|BASE_?|EVENT_?|TRIGGERING_?)?(?![A-Za-z0-9_]))|\$\{!\w+\}"
 """A name that is put together, such as `GITHUB_$X`, or an indirect one."""
 _ALL_VARIABLES = (
     r"\b(?:printenv|env)\s*\|(?!\s*sort\s*$)|\b(?:printenv|env|set|export)\s*>"
     r"|(?<![-\w])set\s*\||[(`](?:printenv|env|set)[)`]"
     r"|\b(?:export\s+-p|declare\s+-[px]+|compgen\s+-[ev])(?![\w-])|/proc/[^/\s]+/environ\b"
     r"|\b(?:get-childitem|get-item|gci|dir|ls)\s+[\"']?env:|\bGetEnvironmentVariables\b"
+    r"|\b(?:const|let|var)\s+\w+\s*=\s*(?:\{\s*\.\.\.)?process\.env\b(?![.\[])"
     r"|\b(?:Object\.\w+|stringify)\(\s*process\.env\b(?![.\[])|\bin\s+process\.env\b(?![.\[])"
     r"|(?-i:%ENV\b|\bENVIRON\b(?!\s*\[\s*[\"'])|\$_ENV\b(?!\[)"
     r"|\bENV\.(?:to_\w|each|values|select|any|find|key|inspect|filter))"
@@ -27,8 +28,11 @@ _ALL_VARIABLES = (
     r"|\bfor\s+\w+(?:\s*,\s*\w+)?\s+in\s+os\.environ\b|\b(?:str|dumps|list|sorted)\((?:dict\()?os\.environ\b(?![.\[])"
 )
 """A search through all variables."""
+_BETWEEN = r"[\s\"',\[\]]+"
+"""Between two words of a command, also in a list of words, as programs start it."""
+_GH = rf"\bgh{_BETWEEN}"
 _API = (
-    r"(?:\bgh\s+(?:run|api|workflow|issue|project|status|cache|ruleset)\b|\bapi\.github\.com\b|\bgithub\.\w+_url\b"
+    rf"(?:{_GH}(?:run|api|workflow|issue|project|status|cache|ruleset)\b|\bapi\.github\.com\b|\bgithub\.\w+_url\b"
     r"|\bGITHUB_(?:API|GRAPHQL)_URL\b|\bhub\s+(?:api|pr|ci-status|issue)\b|\boctokit\b)"
     r"(?!.*/(?:releases|tags|contents|tarball|zipball)\b)"
 )
@@ -36,16 +40,15 @@ _API = (
 `pull_requests`; githubkit's model of a run). Downloads name nothing."""
 _PAYLOAD = (
     r"_github_workflow|\bevent\.json\b|@actions/github\b|\bgithub\.context\b|\bcontext\.payload\b"
-    r"|\bgh\s+(?:pr|search)\b|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"
+    rf"|{_GH}(?:pr|search)\b|\bget_pulls?\(|\bfrom\s+github3?\s+import\b|\bghapi\b|\bgo-github\b"
+    r"|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"
 )
-_BETWEEN = r"[\s\"',\[\]]+"
 _GIT = rf"\bgit\b(?:{_BETWEEN}(?:-[cC]{_BETWEEN}[^\s\"',]+|--?[\w-]+(?:=\S+)?))*{_BETWEEN}"
-"""Also as a list of words, as programs start it."""
 _HISTORY = (
     r"(?<![\w/])HEAD[\^~]|(?<![\w/.\"'-])@[\^~]|\bgit\b.*[\"'\s]@[\^~]|\bORIG_HEAD\b|\bHEAD@\{"
     r"|\bgit\b.*[\w})\"'][\^~](?:\d+|!|-|@)?(?=[\s\"':.)]|$)"
-    r"|" + _GIT + r"(?:show|whatchanged|diff-tree|rev-list|shortlog|name-rev|symbolic-ref|format-patch|range-diff"
-    r"|cherry|reflog|cat-file)(?![\w-])"
+    r"|" + _GIT + r"(?:show(?:-branch)?|whatchanged|diff-tree|rev-list|shortlog|name-rev|symbolic-ref|format-patch"
+    r"|range-diff|cherry|reflog|cat-file)(?![\w-])"
     r"|"
     + _GIT
     + r"log(?![\w-])(?!\s+-1\s+--(?:pretty|format)=[\"']?(?:format:)?%(?:ct|cI|at|aI|H|h)[\"')\s]*(?:$|[;)]))"
@@ -57,24 +60,40 @@ _HISTORY = (
     r"|(?:no-)?contains))(?![\w-]))"
     r"|" + _GIT + r"(?:for-each-ref|show-ref|worktree\s+list|config\b.*\bbranch\b"
     r"|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
+    r"|\bcommit\.(?:parents|message|summary)\b|\bactive_branch\b"
     r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-?\d+)\}"
 )
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a
 parent, and no branch; a candidate has the members before the last one."""
 _TOOLS = (
-    r"\bturbo\b.*--affected|--lastCommit\b|\bcommitlint\b|\bdanger(?:js)?(?=\s|$)|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar"
-    r"|\bchromatic\b|\bsemantic-release\b|\bsemgrep\s+ci\b|\bggshield\b.*\bci\b|\btrunk\s+check\b|\bpronto\s+run\b"
+    r"\bturbo\b.*--affected|\bturbo-ignore\b|--lastCommit\b|--changedFilesWithAncestor\b|\bcommitlint\b"
+    r"|\bdanger(?:js)?(?=\s|$)|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar|\bchromatic\b|\bsemantic-release\b|\bsemgrep\s+ci\b|\bggshield\b.*\bci\b|\btrunk\s+check\b|\bpronto\s+run\b"
     r"|\b(?:ci-info|env-ci|std-env)\b|\bgitlint\b|\b(?:cz|cog)\s+check\b|\bconvco\s|\bconform\s+enforce\b"
     r"|\bmoon\s+ci\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
 )
 """Programs that look at the event by themselves, or at the last commit alone, as `golangci-lint --new` does
 (vitessio/vitess #9184, golangci/golangci-lint #4377)."""
+_INSTALLERS = re.compile(
+    r"sh\.rustup\.rs|astral\.sh/(?:uv|ruff)/|install\.python-poetry\.org|/golangci/golangci-lint/", re.IGNORECASE
+)
+"""They read nothing of the event (rustup `rustup-init.sh`, cargo-dist `installer.sh.j2`, `install-poetry.py`,
+golangci-lint `install.sh`)."""
+_DOWNLOAD = r"\b(?:curl|wget|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\b"
+_DOWNLOADS = re.compile(_DOWNLOAD, re.IGNORECASE)
+_EXECUTES = re.compile(
+    r"\|\s*(?:sudo\s+(?:-\w+\s+)*)?(?:(?:/usr)?/bin/(?:env\s+)?)?"
+    r"(?:(?:ba|z|k|da)?sh|python3?|node|ruby|perl|iex|invoke-expression|pwsh)(?![\w.-])"
+    r"|https?://[^\s\"']+\.(?:sh|bash|py|rb|pl|js|ps1)(?=[\s\"');]|$)"
+    rf"|(?:[<$]?\(|`)\s*{_DOWNLOAD}",
+    re.IGNORECASE,
+)
+"""How a line executes a program that it downloads."""
 _READS = re.compile(
     "|".join((_VARIABLES, _IDENTITY, _COMPUTED, _ALL_VARIABLES, _API, _PAYLOAD, _HISTORY, _TOOLS)), re.IGNORECASE
 )
 _CONTEXT = re.compile(
     r"(?<![\w$])context\b(?!\s*\.\s*(?:repo|sha|runId|runNumber|runAttempt|serverUrl|apiUrl|graphqlUrl|job|workflow"
-    r"|action)\b)|\bpulls\b|\bissues\b|[pP]ullRequest|(?<![\w$.])github\s*\.\s*(?:rest|graphql|request|paginate)\b"
+    r"|action)\b)|(?<![\w$.])arguments\b|\bpulls\b|\bissues\b|[pP]ullRequest|(?<![\w$.])github\s*\.\s*(?:rest|graphql|request|paginate)\b"
 )
 """Of the event, in a script of `actions/github-script`, or what it asks GitHub, which knows the event."""
 _ECHO = re.compile(r"\s*(?:echo\b[^|&;<>`]*?(?:>>\s*\"?\$\{?GITHUB_STEP_SUMMARY\}?\"?\s*)?)?")
@@ -93,9 +112,20 @@ def reads_event(script: str) -> str:
     for line in script.replace("\\\n", " ").splitlines():
         if len(line) > _LONGEST_LINE:
             return "a line that is too long to be read"
-        if not line.lstrip().startswith(("#", "//")) and (found := _READS.search(line)):
+        if line.lstrip().startswith(("#", "//")):
+            continue
+        if found := _READS.search(line):
             return f"`{found[0].strip()[:60]}`"
+        if found := _downloaded(line):
+            return f"`{found[0].strip()[:60]}`, a program from elsewhere"
     return ""
+
+
+def _downloaded(line: str) -> re.Match[str] | None:
+    """Return where a line executes a program that nothing of the repository shows."""
+    if not _DOWNLOADS.search(line) or _INSTALLERS.search(line):
+        return None
+    return _EXECUTES.search(line)
 
 
 def reads_context(script: str) -> str:

@@ -24,7 +24,7 @@ from queue_engine.workflows.known_actions import (
     STORES,
     reads_pull_request,
 )
-from queue_engine.workflows.repository_scripts import RepositoryScripts
+from queue_engine.workflows.repository_scripts import RepositoryScripts, runs_within
 from queue_engine.workflows.script_reads import event_reads, prints_only, reads_context
 from queue_engine.workflows.values import UNKNOWN
 
@@ -77,6 +77,8 @@ class StepScope:
     """What commands run, as far as it was read."""
     moved: bool = False
     """Whether a step checks another repository out, or into another folder: `./` may be that one's."""
+    brought: tuple[str, ...] = ()
+    """Folders into which steps check other repositories out; IMQ does not read those."""
     folder: object = None
     """Where steps run commands that name no folder of their own."""
     beside: str = "."
@@ -105,7 +107,12 @@ class StepOutcome(NamedTuple):
 def difference(steps: object, views: EventViews, scope: StepScope) -> StepOutcome:
     """Judge steps: a skipped one counts before other differences, the first of which counts."""
     listed = steps if isinstance(steps, list) else []
-    scope = replace(scope, moved=scope.moved or any(map(_moves, listed)))
+    brought = (_brought(each, views, scope) for each in listed if _moves(each))
+    scope = replace(
+        scope,
+        moved=scope.moved or any(map(_moves, listed)),
+        brought=(*scope.brought, *filter(None, brought)),
+    )
     worst = ""
     for step in listed:
         scope.budget.spend_step()
@@ -143,6 +150,13 @@ def _moves(step: object) -> bool:
     return isinstance(given, dict) and bool({"path", "repository"} & given.keys())
 
 
+def _brought(step: Mapping[str, Any], views: EventViews, scope: StepScope) -> str:
+    """Return the folder into which a checkout brings another repository; "" for this one's."""
+    given = step["with"]
+    is_own = "repository" not in given or _is_candidate("repository", given["repository"], views, scope)
+    return "" if is_own else normpath(str(given.get("path") or "."))
+
+
 def action_of(step: Mapping[str, Any]) -> str:
     """Return the action that a step uses, without its version, in lower case; "" for none."""
     return str(step.get("uses") or "").partition("@")[0].lower()
@@ -154,17 +168,18 @@ def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepO
     here, there, same = views.condition(step.get("if"))
     if here is False and there is False:
         return StepOutcome("", outer)
+    if not same:
+        # A later step may ask whether this one ran.
+        outer = _marking_outputs(step, outer)
     if action in REPORTS and not (scope.takes_files and action in STORES):
         if scope.is_branch and here is not False and _misses_number(step, views):
             return StepOutcome("needs the number of a pull request", outer)
-        same = same and views.same(step)
-        return StepOutcome("", outer if same else _marking_outputs(step, outer))
+        return StepOutcome("", outer if views.same(step) else _marking_outputs(step, outer))
     if set(step) <= _PRINTED and prints_only(str(step.get("run"))):
         return StepOutcome("", outer)
     if here is False:
         return StepOutcome("is skipped there", outer, is_skipped=there is True)
-    # A draft is a pull request like the others: what it runs beside their steps does not stand in for one of them.
-    if not same and (scope.is_branch or here is None):
+    if not same:
         return StepOutcome("has a condition that depends on the event", outer)
     if changed := next((key for key in step if key not in _JUDGED and not views.same(step[key])), None):
         return StepOutcome(f"has `{changed}` by the event", outer)
@@ -172,6 +187,8 @@ def _step(step: Mapping[str, Any], outer: EventViews, scope: StepScope) -> StepO
         return StepOutcome(f"reads {found}, which depends on the event", outer)
     if scope.is_branch and (found := scope.scripts.of_step(step, scope.folder, scope.beside)):
         return StepOutcome(f"runs {found}", outer)
+    if scope.is_branch and (found := runs_within(step, scope.folder, scope.brought)):
+        return StepOutcome(f"runs what another repository brings: `{found}`", outer)
     # What a checkout brings does not depend on the environment.
     if action != CHECKOUT and (variables := views.variables):
         return StepOutcome(f"has the environment variable `{variables[0]}`, which depends on the event", outer)

@@ -5,12 +5,13 @@ What steps read is in `cases`.
 
 import json
 from collections.abc import Mapping
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.workflows import workflow_file
+from queue_engine.workflows import event_marks, expressions, workflow_file
 from queue_engine.workflows.event_context import WorkflowEvent
 from queue_engine.workflows.job_checks import job_checks
 from queue_engine.workflows.step_proof import local_actions
@@ -93,6 +94,17 @@ def test_actions_that_use_each_other_without_end_are_unknown_at_once() -> None:
     files = read_workflows({CI: "on: push\njobs: {test: {steps: [{uses: ./a0}]}}"})
     (check,) = job_checks(files, WorkflowEvent.PUSH, CANDIDATE, read_actions(actions | last))
     assert check.runs is None
+
+
+def test_outputs_with_many_readers_are_judged_once() -> None:
+    """P5: 250 long outputs of which 300 jobs may read took minutes."""
+    written = "${{ " + " || ".join(["needs.plan.outputs.x"] * 80) + " }}"
+    outputs = ", ".join(f"o{place}: '{written}'" for place in range(250))
+    readers = "\n".join(f"  j{place}: {{needs: plan, steps: [{{run: make}}]}}" for place in range(300))
+    with patch.object(event_marks, "read", wraps=expressions.read) as read:
+        found = runs(f"on: push\njobs:\n  plan: {{outputs: {{{outputs}}}, steps: [{{run: make}}]}}\n{readers}\n")
+    assert set(found.values()) == {True}
+    assert read.call_count < 1_000
 
 
 def test_long_chain_of_jobs_is_followed_to_its_end() -> None:

@@ -19,7 +19,7 @@ CASES = labeled_cases()
 def test_corpus_is_large_enough() -> None:
     """The share of right answers means something."""
     assert len(FILES) >= 60
-    assert len(CASES) >= 200
+    assert len(CASES) >= 300
     assert len({each.name for each in CASES}) == len(CASES)
 
 
