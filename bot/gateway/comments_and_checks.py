@@ -25,7 +25,7 @@ from bot.gateway.http.client import (
     parse_list,
 )
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer
+from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer, LabelAnswer
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.read_model import ReadModel
@@ -159,7 +159,9 @@ class CommentApi:
         """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; a missing label is no error."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
         with suppress(NotFound):
-            await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)
+            left = await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)
+            # An answer that is not GitHub's took nothing off.
+            parse_list(LabelAnswer, left)
 
     async def _is_own(self, comment: CommentAnswer) -> bool:
         if comment.performed_via_github_app is not None:

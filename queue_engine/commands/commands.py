@@ -120,8 +120,12 @@ LONGEST = 300
 _TAKING_WORDS = {"status": CommandName.STATUS, "help": CommandName.HELP}
 _PREFIX = "imq"
 _FIRST_WORDS = (_PREFIX, *dict.fromkeys(name.value.split()[0] for name in CommandName))
-_PRIORITY = re.compile(r"(?:priority\s*[=:]?\s*)?(\S+)", re.IGNORECASE)
+_PRIORITY = re.compile(r"(?:prio(?:rity)?\s*[=:]?\s*)?(\S+?)(?:\s+prio(?:rity)?)?", re.IGNORECASE)
 _PUNCTUATION = ".,:;!?"
+_AFTER_NAME = re.compile(r"(?<=[a-z])(?:[=,:]|[^\w\s/-]+$).*", re.IGNORECASE | re.DOTALL)
+"""What follows a command's name without a blank: punctuation, or an argument, as in `/queue=high`."""
+_EMOJI = re.compile(r"[\W_]+|:[\w+-]+:")
+"""A word without letters and digits, or GitHub's name of an emoji."""
 _POLITE = frozenset({"again", "it", "now", "please", "pls", "pr", "thanks", "thx", "this"})
 """Words that say nothing more: `/queue: now` is `/queue`."""
 _SYNONYMS = {"dequeue": "unqueue", "enqueue": "queue"}
@@ -158,7 +162,7 @@ def is_ours(line: str) -> bool:
 
 def _plain(word: str) -> str:
     """Return a word without the punctuation of the sentence around it."""
-    return word.casefold().rstrip(_PUNCTUATION)
+    return _AFTER_NAME.sub("", word).casefold().rstrip(_PUNCTUATION)
 
 
 def _meant(word: str) -> str | None:
@@ -177,6 +181,8 @@ def read(line: str) -> CommandRequest | ParseError:
     first, _, rest = line.partition(" ")
     if _plain(first) == _PREFIX:
         first, _, rest = rest.partition(" ")
+    if found := _AFTER_NAME.search(first):
+        first, rest = first[: found.start()], f"{found[0].lstrip(f'={_PUNCTUATION}')} {rest}"
     word, rest = _plain(first), rest.strip()
     if not word or word in _TAKING_WORDS:
         word, rest = CommandName.QUEUE, f"{word or 'help'} {rest}".strip()
@@ -196,7 +202,8 @@ def read(line: str) -> CommandRequest | ParseError:
 
 def _without_politeness(rest: str) -> str:
     """Return what somebody typed after a command, without words and punctuation that say nothing more."""
-    return " ".join(word for word in rest.rstrip(_PUNCTUATION).split() if _plain(word) not in {*_POLITE, ""})
+    words = (word for word in rest.split() if not _EMOJI.fullmatch(word))
+    return " ".join(word for word in words if _plain(word) not in _POLITE).rstrip(_PUNCTUATION)
 
 
 def _queue(line: str, rest: str) -> CommandRequest | ParseError:
@@ -204,7 +211,7 @@ def _queue(line: str, rest: str) -> CommandRequest | ParseError:
         return CommandRequest(line, CATALOGUE[CommandName.QUEUE])
     if (name := _TAKING_WORDS.get(rest.casefold())) is not None:
         return CommandRequest(line, CATALOGUE[name])
-    names_priority = rest.casefold().startswith("prio")
+    names_priority = rest.casefold().startswith("prio") or rest.casefold().endswith(("prio", "priority"))
     if (found := _PRIORITY.fullmatch(rest)) and (names_priority or found[1].casefold() in PRIORITIES):
         return (
             CommandRequest(line, CATALOGUE[CommandName.PRIORITY], found[1].casefold())
@@ -228,7 +235,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _QUOTE = re.compile(r"\s*(?:(?:[-+*]|\d{1,9}[.)])\s+)*>")
 _BLOCK_START = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
 _BLOCK_ALONE = re.compile(r" {0,3}(?:#{1,6}(?:\s|$)|(?:[-_*=]\s*)+$)")
-_BLANKS = re.compile(r" {1,3}(?=/)")
+_BLANKS = re.compile(r"[ \u00a0]{1,3}(?=/)")
+"""Also those that do not break: text that was copied has them."""
 _TICKS = re.compile(r"(?<!\\)\\*`+")
 _HTML = re.compile(
     r"(?P<open><!--|<\?|<!\[CDATA\[|<![a-z])|(?P<shut>-->|\?>|\]\]>|>)"

@@ -17,7 +17,9 @@ from tests.acceptance.test_trigger_labels import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
-@pytest.mark.parametrize("text", ["/queue.", "/queue!", "/queue: now", " /queue", "/Queue, please"])
+@pytest.mark.parametrize(
+    "text", ["/queue.", "/queue!", "/queue: now", " /queue", "/Queue, please", "\u00a0/queue :rocket:"]
+)
 async def test_command_with_punctuation_or_polite_words_is_what_was_meant(world: World, text: str) -> None:
     """P6: no one is left without an answer for a full stop."""
     world.open("ahead").label(LABEL, by="mona")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.domain.errors import Invalid, NotFound, Refused
+from queue_engine.domain.errors import Invalid, NotFound, Refused, Unavailable
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import MARKER
@@ -63,6 +63,15 @@ async def test_label_is_removed_whatever_its_name(
     github.on("DELETE", path, Says([]))
     await gateway.remove_label(repository, 3, "to merge/now 🚀")
     assert len(github.asked_for("DELETE", path)) == 1
+
+
+async def test_label_is_not_off_by_an_answer_that_is_not_githubs(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P6: a proxy took nothing off, and the label would stay for ever."""
+    github.on("DELETE", f"{REPO}/issues/3/labels/merge-queue", Says({}))
+    with pytest.raises(Unavailable):
+        await gateway.remove_label(repository, 3, "merge-queue")
 
 
 async def test_label_that_is_gone_is_no_error(gateway: Gateway, github: GitHubDouble, repository: Repository) -> None:
