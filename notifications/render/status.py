@@ -254,7 +254,8 @@ def left_text(left: QueueHistory | Notice | None, its: Names) -> ReasonText | No
 def _new_commits(found: NewCommits, cause: Cause | None) -> str:
     pushed = reason_texts.SOME_COMMITS if found.pushed is None else code(found.pushed[:_SHORT_SHA])
     after = None if cause is None or cause.after_update is None else timedelta(seconds=cause.after_update)
-    return reason_texts.NEW_COMMITS.format(
+    sentence = reason_texts.UNPROVED_COMMITS if found.by_imq else reason_texts.NEW_COMMITS
+    return sentence.format(
         who=reason_texts.SOMEBODY if cause is None else _who(cause),
         pushed=pushed,
         queued_by=code(found.queued_by),

@@ -73,6 +73,11 @@ AFTER_UPDATE = " {time} after IMQ's update"
 
 NEW_COMMITS = "{who} pushed {pushed} after {queued_by} queued {queued}{when}. IMQ lands only what was queued."
 """In place of the sentence about a push, where the queued head is known."""
+UNPROVED_COMMITS = (
+    "IMQ pushed {pushed} itself after {queued_by} queued {queued}, but cannot prove that: its database is older, for "
+    "example because it was restored. IMQ lands only what was queued."
+)
+"""The same of IMQ's own update, which GitHub names and IMQ does not know."""
 SOMEBODY, SOME_COMMITS = "Somebody", "new commits"
 
 REASONS: Mapping[Reason, ReasonText] = {

@@ -197,8 +197,10 @@ async def _judge(
     StaleRecord if the facts are older than the entry's last change.
     """
     known: tuple[Reject, Reject] | None = None
+    pushed: DequeueReason | None = None
     if (first := _verdict(before, pull, policy, engine.clock.now())[1]) is not None:
         known = first, await explained(engine, before, first)
+        pushed = await record.with_pusher(engine, before, DequeueReason(known[1].reason), pull)
     async with engine.change() as change:
         entry = await change.tx.entries.find(before.repository.id, before.number)
         if entry is None:
@@ -220,7 +222,8 @@ async def _judge(
         if known is not None and lost.reason is known[0].reason:
             lost = known[1]
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
-        why = DequeueReason(lost.reason, lost.detail, people=people, delivery=delivery)
+        why = pushed if pushed is not None and pushed.reason is lost.reason else DequeueReason(lost.reason)
+        why = replace(why, detail=lost.detail, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)
     _log.info("dequeued", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
     return None

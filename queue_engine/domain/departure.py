@@ -116,6 +116,8 @@ class NewCommits:
     queued_by: str
     pushed: str | None
     """The head after the push; None: IMQ has not read it."""
+    by_imq: bool = False
+    """Whether GitHub names IMQ itself, which cannot prove its update: its database is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +142,5 @@ class DequeueReason:
     """What else is known of failed checks."""
     pushed: str | None = None
     """The head that the caller read after a push."""
+    pushed_by_imq: bool = False
+    """Whether GitHub names IMQ itself as who pushed it."""

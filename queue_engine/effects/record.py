@@ -5,6 +5,7 @@ at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +14,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Cause, DequeueReason, FailingCheckFacts, NewCommits
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
-from queue_engine.domain.facts import as_data
+from queue_engine.domain.facts import PullRequest, as_data
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
 from queue_engine.domain.notice import NoticeKind
@@ -68,17 +69,43 @@ async def _landed_with(engine: Engine, entry: Entry) -> int | None:
     return None
 
 
+async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: PullRequest | None) -> DequeueReason:
+    """Return the reason with the present head, and with who pushed it, as GitHub's activity of the branch says.
+
+    IMQ reads that only if no webhook came: a restored database has none of what came after its backup.
+    """
+    if why.reason is not Reason.HEAD_CHANGED or pull is None:
+        return why
+    why = replace(why, pushed=pull.head_sha)
+    async with engine.change() as change:
+        known = await _known(change, entry)
+    if pushed_head(entry, known) is not None:
+        return why
+    with suppress(GitHubError):
+        pushes = await engine.github.head_pushes(entry.repository, pull)
+        by = next((each.by for each in pushes if each.after == pull.head_sha), None)
+        is_own = by is not None and by == await engine.github.own_login()
+        return replace(why, pushed_by_imq=True) if is_own else replace(why, by=by, by_bot=is_bot(by))
+    return why
+
+
 async def _load_cause(
     change: Change, entry: Entry, why: DequeueReason, policy: Policy | None
 ) -> tuple[Cause | None, NewCommits | None]:
     """Find who caused a departure, and which commits a push brought, by the facts of webhooks."""
     if why.reason is Reason.PERMISSION_LOST:
-        return Cause(entry.queued_by, entry.queued_by.endswith("[bot]")), None
+        return Cause(entry.queued_by, is_bot(entry.queued_by)), None
     known = await _known(change, entry)
     cause = cause_of(why, entry, known, lambda label: policy is None or policy.has_trigger_label([label]))
     if why.reason is not Reason.HEAD_CHANGED:
         return cause, None
-    return cause, NewCommits(entry.queued_head, entry.queued_by, pushed_head(entry, known) or why.pushed)
+    pushed = pushed_head(entry, known) or why.pushed
+    return cause, NewCommits(entry.queued_head, entry.queued_by, pushed, why.pushed_by_imq)
+
+
+def is_bot(login: str | None) -> bool:
+    """Whether a login is that of a GitHub App."""
+    return login is not None and login.endswith("[bot]")
 
 
 async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) -> UnmetRequirement:

@@ -217,14 +217,20 @@ class EntryUpdates:
         check_transition(entry.status, record.status_of(reason))
         people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
         entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))
+        pushed = await record.with_pusher(self.engine, entry, DequeueReason(reason), facts.pull)
         async with self.engine.change() as change:
             if reason is Reason.CONFLICT and detail is None:
                 detail = await _landed_meanwhile(change.tx, entry)
             failing = failing_checks(checks, facts.reports)
             people = tuple(dict.fromkeys(people))
-            pushed = None if facts.pull is None else facts.pull.head_sha
-            why = DequeueReason(
-                reason, detail, checks, people, entry.delivery, failing=failing, failure=failure, pushed=pushed
+            why = replace(
+                pushed,
+                detail=detail,
+                checks=checks,
+                people=people,
+                delivery=entry.delivery,
+                failing=failing,
+                failure=failure,
             )
             await record.dequeue(change, entry, why, self.policy)
         _log.info("dequeued", repository=entry.repository.full_name, number=entry.number, reason=reason.value)

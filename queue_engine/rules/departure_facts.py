@@ -4,7 +4,8 @@ Each instant in the queue counts for one thing: a red base, else a pause, else w
 parts add up to the whole. An event that seems to have happened before an earlier one, after a clock was set, counts as
 simultaneous with it.
 
-Only the webhook of the change that ended an entry names who made it: without that webhook IMQ names no one.
+The webhook of the change that ended an entry names who made it. Without that webhook IMQ names no one, but for a push
+the account that GitHub's activity of the branch names.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -139,4 +139,27 @@ async def test_merge_of_the_base_by_a_person_is_no_update_of_imq(world: World, t
     (tmp_path / "backup.db").rename(tmp_path / "imq.db")
     await world.restart()
     await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
     assert await world.reasons(pull) == ["head_changed"]
+    assert f"`mona` pushed `{pull.head_sha[:7]}` after `rhea` queued" in world.comment(pull)
+
+
+async def test_own_updates_that_the_restored_database_cannot_prove_are_named_as_imqs(
+    world: World, tmp_path: Path
+) -> None:
+    """P6: they are more than IMQ follows. Its author reads that nobody else pushed."""
+    pull = await front(world)
+    copy(tmp_path / "imq.db", tmp_path / "backup.db")
+    for number in range(12):
+        head = pull.head_sha
+        world.repository.push("main", {f"around-{number}.py": "pushed\n"}, "Around the queue", by="rhea")
+        await world.until(partial(_has_left, pull, head))
+        await world.until_status(pull, "checking")
+    await world.pass_time(timedelta(seconds=10))
+    await restore_later(world, tmp_path)
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert await world.reasons(pull) == ["head_changed"]
+    assert f"IMQ pushed `{pull.head_sha[:7]}` itself after `rhea` queued" in world.comment(pull)
+    assert "its database is older" in world.comment(pull)
+    await world.pass_time(timedelta(minutes=30))
