@@ -115,6 +115,8 @@ _FOLDER = re.compile(
 )
 _CLONE = re.compile(r"\bgit\s+clone\s([^\n;&|]{1,1000})")
 _PACKAGES = ("package.json", "composer.json", "deno.json")
+_DATA = (".toml", ".xml", ".props", ".targets", "nx.json", "turbo.json", "CMakePresets.json")
+"""Endings of files of settings, which name dependencies and plugins beside commands."""
 _LIFECYCLE = ("preinstall", "install", "postinstall", "prepublish", "prepare", "test")
 """Scripts that npm runs without their names: `npm ci`, `npm t` (docs: "npm-scripts")."""
 _MOST_FOLDERS = 20
@@ -206,7 +208,7 @@ class RepositoryScripts:
             if not self.texts[path].strip():
                 return f"`{path}`, which IMQ cannot read"
             script = commands_of(path, self.texts[path], named_by)
-            if found := reads_event(script) or (within_action and reads_context(script)):
+            if found := reads_event(script, is_data=path.endswith(_DATA)) or (within_action and reads_context(script)):
                 return f"`{path}`, which reads {found}"
             todo += [(each, script) for each in named_files(script, (*self.folders, dirname(path) or "."))]
         return ""

@@ -88,9 +88,10 @@ _EXECUTES = re.compile(
     re.IGNORECASE,
 )
 """How a line executes a program that it downloads."""
-_READS = re.compile(
-    "|".join((_VARIABLES, _IDENTITY, _COMPUTED, _ALL_VARIABLES, _API, _PAYLOAD, _HISTORY, _TOOLS)), re.IGNORECASE
-)
+_BY_ITSELF = "|".join((_VARIABLES, _IDENTITY, _COMPUTED, _ALL_VARIABLES, _API, _PAYLOAD, _HISTORY))
+_READS = re.compile(f"{_BY_ITSELF}|{_TOOLS}", re.IGNORECASE)
+_READS_AS_DATA = re.compile(_BY_ITSELF, re.IGNORECASE)
+"""The same of a file of settings: a program that it names is not run for that."""
 _CONTEXT = re.compile(
     r"(?<![\w$])context\b(?!\s*\.\s*(?:repo|sha|runId|runNumber|runAttempt|serverUrl|apiUrl|graphqlUrl|job|workflow"
     r"|action)\b)|(?<![\w$.])arguments\b|\bpulls\b|\bissues\b|[pP]ullRequest|(?<![\w$.])github\s*\.\s*(?:rest|graphql|request|paginate)\b"
@@ -107,14 +108,15 @@ def event_reads(value: object) -> str:
     return next(filter(None, map(event_reads, parts)), "")
 
 
-def reads_event(script: str) -> str:
-    """Return what a script reads, or ""."""
+def reads_event(script: str, *, is_data: bool = False) -> str:
+    """Return what a script, or a file of settings, reads, or ""."""
+    form = _READS_AS_DATA if is_data else _READS
     for line in script.replace("\\\n", " ").splitlines():
         if len(line) > _LONGEST_LINE:
             return "a line that is too long to be read"
         if line.lstrip().startswith(("#", "//")):
             continue
-        if found := _READS.search(line):
+        if found := form.search(line):
             return f"`{found[0].strip()[:60]}`"
         if found := _downloaded(line):
             return f"`{found[0].strip()[:60]}`, a program from elsewhere"
