@@ -124,8 +124,8 @@ _PRIORITY = re.compile(r"(?:prio(?:rity)?\s*[=:]?\s*)?(\S+?)(?:\s+prio(?:rity)?)
 _PUNCTUATION = ".,:;!?"
 _AFTER_NAME = re.compile(r"(?<=[a-z])(?:[=,:]|[^\w\s/-]+$).*", re.IGNORECASE | re.DOTALL)
 """What follows a command's name without a blank: punctuation, or an argument, as in `/queue=high`."""
-_EMOJI = re.compile(r"[\W_]+|:[\w+-]+:")
-"""A word without letters and digits, or GitHub's name of an emoji."""
+_SYMBOLS = re.compile(r"[\W_]+|:[\w+-]+:")
+"""What says no more, such as `:rocket:`."""
 _POLITE = frozenset({"again", "it", "now", "please", "pls", "pr", "thanks", "thx", "this"})
 """Words that say nothing more: `/queue: now` is `/queue`."""
 _SYNONYMS = {"dequeue": "unqueue", "enqueue": "queue"}
@@ -202,7 +202,7 @@ def read(line: str) -> CommandRequest | ParseError:
 
 def _without_politeness(rest: str) -> str:
     """Return what somebody typed after a command, without words and punctuation that say nothing more."""
-    words = (word for word in rest.split() if not _EMOJI.fullmatch(word))
+    words = (word for word in rest.split() if not _SYMBOLS.fullmatch(word))
     return " ".join(word for word in words if _plain(word) not in _POLITE).rstrip(_PUNCTUATION)
 
 

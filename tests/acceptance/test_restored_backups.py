@@ -147,7 +147,7 @@ async def test_merge_of_the_base_by_a_person_is_no_update_of_imq(world: World, t
 async def test_own_updates_that_the_restored_database_cannot_prove_are_named_as_imqs(
     world: World, tmp_path: Path
 ) -> None:
-    """P6: they are more than IMQ follows. Its author reads that nobody else pushed."""
+    """P6: they are more than IMQ follows. The author reads that IMQ pushed them."""
     pull = await front(world)
     copy(tmp_path / "imq.db", tmp_path / "backup.db")
     for number in range(12):
