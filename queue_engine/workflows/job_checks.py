@@ -401,7 +401,7 @@ def _shared_group(
     Of a group, GitHub keeps one run and the newest that waits, and cancels the others (docs: "Control concurrency").
     """
     group = concurrency.get("group") if isinstance(concurrency, dict) else concurrency
-    if group is None or event is WorkflowEvent.AUTHOR:
+    if group is None or event in AUTHORS:
         return None
     another = replace(candidate, branch=f"{candidate.branch}0")
     if _group_key(str(group), workflow, event, candidate) != _group_key(str(group), workflow, event, another):

@@ -84,7 +84,7 @@ _EXECUTES = re.compile(
     r"\|\s*(?:sudo\s+(?:-\w+\s+)*)?(?:(?:/usr)?/bin/(?:env\s+)?)?"
     r"(?:(?:ba|z|k|da)?sh|python3?|node|ruby|perl|iex|invoke-expression|pwsh)(?![\w.-])"
     r"|https?://[^\s\"']+\.(?:sh|bash|py|rb|pl|js|ps1)(?=[\s\"');]|$)"
-    rf"|(?:[<$]?\(|`)\s*{_DOWNLOAD}",
+    r"|(?:\b(?:(?:ba|z|k|da)?sh|eval|source|iex)|(?<!\S)\.|\s-c)\s+[\"']?(?:[<$]?\(|`)\s*" + _DOWNLOAD,
     re.IGNORECASE,
 )
 """How a line executes a program that it downloads."""

@@ -245,6 +245,14 @@ def test_dispatch_gives_no_input_that_a_workflow_requires(event: str, runs: bool
     assert answers[2].runs is (None if runs else False)
 
 
+def test_group_that_is_shared_by_no_pull_requests_makes_no_check_doubtful() -> None:
+    """Without required checks those of an ordinary pull request count, and each of these has a group of its own."""
+    group = "concurrency: {group: '${{ github.event.pull_request.number || github.sha }}', cancel-in-progress: true}"
+    text = f"on: {{push: {{branches: [main]}}, pull_request: }}\n{group}\njobs: {{test: {{}}}}"
+    push, pull_request, _ = choose_trigger({CI: text}, (), CANDIDATE, Candidates.AUTO).answers
+    assert (push.runs, pull_request.runs) == (False, True)
+
+
 def test_draft_does_not_prove_that_a_workflow_of_the_base_tests_it() -> None:
     """`pull_request_target` checks the base out, unless its steps say otherwise."""
     text = "on: pull_request_target\njobs: {test: {}}"
