@@ -132,6 +132,21 @@ _ACTIONS_FILE = """runs:
   using: composite
   steps: [{if: github.event_name == 'pull_request', run: make test, shell: bash}]
 """
+_OUTCOME = """on: [push, pull_request]
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    steps:
+      - {id: pull, if: github.event_name == 'pull_request', run: echo a pull request}
+      - {if: steps.pull.outcome == 'success', run: make total}
+"""
+_BUILD = """on: [push, pull_request]
+jobs: {test: {runs-on: ubuntu-latest, steps: [{uses: actions/checkout@v5}, {run: mvn -B verify}]}}
+"""
+_BUILD_FILE = """<project><profiles><profile>
+  <id>total</id><activation><property><name>env.GITHUB_HEAD_REF</name></property></activation>
+</profile></profiles></project>
+"""
 _PLAIN = _VARIABLE.replace(_VARIABLE.splitlines()[1], "env: {}")
 _SCRIPT = "#!/bin/sh\n. ./ci/lib.sh\ntotal\n"
 _LIBRARY = 'total() { [ "$GITHUB_EVENT_NAME" = push ] || make total; }\n'
@@ -150,6 +165,8 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _PLAIN, "ci/test.sh": _SCRIPT, "ci/lib.sh": _LIBRARY}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _OUTCOME}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _BUILD, "pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "push", ["ci_unproven_on_candidates"]),
         ({WORKFLOW: _NO_DRAFTS}, _OF_PEOPLE, "auto", ["ci_silent_on_candidates"]),
     ],
@@ -158,6 +175,8 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         "variable_by_event",
         "local_action",
         "script_of_the_repository",
+        "outcome_of_a_step",
+        "file_of_a_build_tool",
         "push_by_configuration",
         "gate_without_drafts",
     ],
