@@ -19,7 +19,7 @@ from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import result_key
 from queue_engine.rules.checks import queue_only_names, run_checks
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.repository_scripts import commands_of, folders_in, named_files
+from queue_engine.workflows.repository_scripts import commands_of, folders_in, loaded_files, named_files
 from queue_engine.workflows.step_proof import ACTION_FILES
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS, UNPROVEN, TriggerChoice, choose_trigger
 
@@ -131,7 +131,10 @@ def _named_by_scripts(texts: Mapping[str, str], found: Mapping[str, str], folder
     return [
         each
         for path, text in found.items()
-        for each in named_files(commands_of(path, text, named_by), (*folders, dirname(path) or "."))
+        for each in (
+            *named_files(commands_of(path, text, named_by), (*folders, dirname(path) or ".")),
+            *loaded_files(path, text),
+        )
     ]
 
 

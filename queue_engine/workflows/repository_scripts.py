@@ -1,7 +1,8 @@
 """Find the files of the repository that a step's commands run, and what these read of the event.
 
 Names in the commands lead there: paths of scripts, files of build tools, scripts of `package.json`, and names in
-these. What a program loads by itself is not read: modules, test suites, dependencies.
+these, with the modules that a script of Python or Ruby loads. What a program loads by itself is not read: test suites,
+dependencies.
 """
 
 import json
@@ -39,6 +40,8 @@ _PACKAGE = re.compile(r"\bgo\s+run\s+(?:-\S+\s+){0,5}([\w./-]{1,200})")
 _REQUIRED = re.compile(r"""(?:require|import|from)\s*\(?\s*["'](\.{1,2}/[\w./-]{1,200})["']""")
 _REQUIRED_ENDINGS = (".js", ".cjs", ".mjs", ".ts", "/index.js")
 """What Node.js adds to the name of a module."""
+_IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\w+)|import[ \t]+([\w.]+))", re.MULTILINE)
+_RELATIVE = re.compile(r"""\brequire_relative\s*\(?\s*["']([\w./-]{1,200})["']""")
 _WITHIN = re.compile(r"(?:\$\{\{[^}$]{0,200}\}\}|\$\{\w{1,50}\}|\$\w{1,50}|\$\([^()]{0,200}\))/")
 """A folder that a value names, such as `$GITHUB_WORKSPACE/`: the rest of the path is looked for in all folders."""
 _BACKSLASH = re.compile(r"(?<=[\w.])\\(?=[\w.])")
@@ -166,6 +169,20 @@ def named_files(text: str, folders: Collection[str]) -> list[str]:
     return [each for each in dict.fromkeys(paths) if not each.startswith(("..", "/", ".git/"))]
 
 
+def loaded_files(path: str, script: str) -> list[str]:
+    """Return the paths at which the modules may be that a script of Python or Ruby loads: beside it, or at the root."""
+    names: list[str] = []
+    if path.endswith(".py"):
+        for package, name, module in _IMPORTED.findall(script):
+            places = (module,) if module else (package, f"{package.rstrip('.')}.{name}" if package.strip(".") else name)
+            names += [f"{each.strip('.').replace('.', '/')}.py" for each in places if each.strip(".")]
+    if path.endswith((".rb", "Rakefile")):
+        names += [f"{found.removesuffix('.rb')}.rb" for found in _RELATIVE.findall(script)]
+    beside = dirname(path) or "."
+    paths = [normpath(f"{folder}/{name}") for name in dict.fromkeys(names) for folder in (beside, ".")]
+    return [each for each in dict.fromkeys(paths) if not each.startswith("..")]
+
+
 @dataclass(frozen=True, slots=True)
 class RepositoryScripts:
     """The files that commands of steps name, as far as a commit has them."""
@@ -210,7 +227,8 @@ class RepositoryScripts:
             script = commands_of(path, self.texts[path], named_by)
             if found := reads_event(script, is_data=path.endswith(_DATA)) or (within_action and reads_context(script)):
                 return f"`{path}`, which reads {found}"
-            todo += [(each, script) for each in named_files(script, (*self.folders, dirname(path) or "."))]
+            named = named_files(script, (*self.folders, dirname(path) or "."))
+            todo += [(each, script) for each in (*named, *loaded_files(path, script))]
         return ""
 
 
