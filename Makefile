@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants breaks again bench bench-scheduling release-check release-database docs pictures screenshots lock clean
+.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants breaks again bench bench-scheduling release-check release release-files release-signature release-database docs pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml $(PROJECTS:%=%/pyproject.toml)
@@ -171,9 +171,21 @@ bench: $(STAMP)
 bench-scheduling: $(STAMP)
 	$(BIN)/python -m benchmarks.scheduling $(ARGS)
 
-# Whether version, changelog, database and tag of a release agree (docs/releasing.md): TAG=v1.2.3 checks a tag, too.
+# Whether version, changelog, database and tag of a release agree (CONTRIBUTING.md, "Releasing"): TAG=v1.2.3 checks a tag, too.
 release-check: $(STAMP)
 	$(BIN)/python -m tests.support.release $(if $(TAG),--tag $(TAG))
+
+# All files of a release in build/release, signed by KEY=release.pem; without a key a new one signs them, for a trial.
+release: release-files
+	$(MAKE) release-signature
+
+release-files: $(STAMP) sbom
+	rm -rf build/release
+	$(BIN)/python -m tests.support.release_files build build/release --with build/imq.cdx.json
+
+release-signature: $(STAMP)
+	$(BIN)/python -m tests.support.release_files sign build/release $(if $(KEY),--key $(KEY))
+	$(BIN)/python -m tests.support.release_files verify build/release
 
 # The database of the present version, on which later versions are tested.
 release-database: $(STAMP)

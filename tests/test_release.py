@@ -1,13 +1,22 @@
-"""A release is whole: version, changelog, tag, database and tolerated revision agree."""
+"""A release is whole: version, changelog, tag, database and tolerated revision agree; its files are the signed ones."""
 
+import base64
+import hashlib
+import json
+import shutil
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from bot import __version__
+from tests.acceptance.landing_witness import verified_by_hand
 from tests.support import release as checked
+from tests.support import release_files
 from tests.support.release import Release, Section, faults, main, ordered, present, sections_of
 
 TODAY = date(2026, 12, 1)
@@ -97,3 +106,63 @@ def test_release_check_prints_the_faults_and_fails(
     monkeypatch.setattr(checked, "present", lambda: replace(WHOLE, sections=sections_of(changelog)))
     assert main([]) == 0
     assert "can be released as v" in capsys.readouterr().out
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a release that a maintainer signed, with their key beside it."""
+    folder, key = tmp_path / "release", tmp_path / "release.pem"
+    folder.mkdir()
+    (folder / "imq-0.1.0.tar.gz").write_bytes(b"an archive")
+    (folder / "imq-0.1.0-py3-none-any.whl").write_bytes(b"a package")
+    key.write_bytes(
+        Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+    release_files.sign(folder, key)
+    return folder
+
+
+def test_release_is_signed_as_a_second_implementation_reads_it(folder: Path) -> None:
+    """`cryptography` alone verifies the envelope; its statement names each file by the checksum of its content."""
+    envelope = json.loads((folder / release_files.ENVELOPE).read_text())
+    (public,) = json.loads((folder / release_files.KEYS).read_text())["keys"].values()
+    said = verified_by_hand(envelope, public["keyval"]["public"])
+    assert said["predicateType"] == release_files.RELEASE
+    assert said["predicate"] == {"purl": f"pkg:pypi/imq@{__version__}"}
+    contents = {"imq-0.1.0-py3-none-any.whl": b"a package", "imq-0.1.0.tar.gz": b"an archive"}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    assert {each["name"]: each["digest"] for each in said["subject"]} == {
+        name: {"sha256": digest} for name, digest in digests.items()
+    }
+    sums = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
+    assert (folder / release_files.SUMS).read_text() == sums
+
+
+@pytest.mark.parametrize("changed", ["content", "checksums", "lacking", "foreign", "signature", "key", "nothing"])
+def test_release_whose_files_are_not_the_signed_ones_is_refused(folder: Path, changed: str, tmp_path: Path) -> None:
+    """A changed, lacking or further file is named; a statement by another key proves nothing."""
+    archive, sums, envelope = (
+        folder / name for name in ("imq-0.1.0.tar.gz", release_files.SUMS, release_files.ENVELOPE)
+    )
+    trusted = tmp_path / "release-keys.json"
+    shutil.copy(folder / release_files.KEYS, trusted)
+    match changed:
+        case "content":
+            archive.write_bytes(b"another archive")
+        case "checksums":
+            sums.write_text(sums.read_text().replace("a", "b"))
+        case "lacking":
+            archive.unlink()
+        case "foreign":
+            (folder / "imq-0.1.0-py3-none-manylinux.whl").write_bytes(b"a package")
+        case "signature":
+            signed = json.loads(envelope.read_text())
+            signed["signatures"][0]["sig"] = base64.b64encode(bytes(64)).decode()
+            envelope.write_text(json.dumps(signed))
+        case "key":
+            release_files.sign(folder, None)
+    found = release_files.faults(folder, trusted)
+    words = {"nothing": None, "signature": "its signature does not fit", "key": "no known key has the id"}
+    expected = words.get(changed, "is not the file that was signed")
+    assert (found == []) if expected is None else all(expected in fault for fault in found) and found
+    assert release_files.main(["verify", str(folder), "--keys", str(trusted)]) == (changed != "nothing")

@@ -4,8 +4,8 @@ Lives here: the Alembic environment and the revisions, run in-process. A new rev
 written by hand beside its predecessors, and `HEAD` names it; a test holds that together they make exactly the tables
 of the code, on both databases. A revision that has been released is never edited, and imports no table: tables change
 after it. Revisions after a release only add what its processes tolerate, because both run during a rolling upgrade
-(docs/releasing.md); `tests/store/test_expanding_revisions.py` holds that. The old processes do not know the new
-revision, so `migrate` stores the oldest revision whose code may run on its tables.
+(CONTRIBUTING.md, "Releasing"); `tests/store/test_expanding_revisions.py` holds that. The old processes do not know the
+new revision, so `migrate` stores the oldest revision whose code may run on its tables.
 
 May not live here: statements that the running bot needs.
 """

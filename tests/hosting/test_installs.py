@@ -1,10 +1,12 @@
-"""IMQ installed from its package as people install it: by pip with locked libraries, by pipx, and by uvx."""
+"""IMQ installed as people install it, from a package index in a folder: by pip with locked libraries, pipx and uvx."""
 
 import asyncio
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import pytest
 from bot import __version__
 from docs.generate import ROOT
 from over_http.test_readme import run_commands
-from tests.hosting.built_package import build
 from tests.process.processes import a_theatre
+from tests.support.release_files import PROJECTS, build_package
 
 pytestmark = pytest.mark.long
 
@@ -22,19 +24,27 @@ VERSION = f"imq, version {__version__}"
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built package."""
-    return build(tmp_path_factory.mktemp("source"))
+def index(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of an index, as the packaging user guide specifies the simple repository API, with IMQ's projects."""
+    folder = tmp_path_factory.mktemp("index")
+    for project, name in PROJECTS.items():
+        page = folder / name.replace("_", "-")
+        page.mkdir()
+        built = [build_package(ROOT, project, kind, page) for kind in ("wheel", "sdist")]
+        sums = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in built}
+        links = (f'<a href="{file}#sha256={digest}">{file}</a><br>' for file, digest in sums.items())
+        (page / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>")
+    return folder.as_uri()
 
 
 @pytest.fixture(scope="module")
-def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def installed(index: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An environment that was empty, with the locked libraries and the package; the folder of its commands."""
     commands = tmp_path_factory.mktemp("installed") / "bin"
     run(sys.executable, "-m", "venv", str(commands.parent))
     pip = (str(commands / "pip"), "install", "--no-deps")
     run(*pip, "--require-hashes", "--only-binary", ":all:", "--requirement", str(ROOT / "requirements.txt"))
-    run(*pip, str(package))
+    run(*pip, "-i", index, f"imq=={__version__}")
     yield commands
     shutil.rmtree(commands.parent)
 
@@ -89,42 +99,70 @@ async def test_install_by_pip_lands_a_pull_request(installed: Path, tmp_path: Pa
         assert await theatre.stop() == 0
 
 
-def test_install_by_pipx_gives_the_command(package: Path, tmp_path: Path) -> None:
+def test_install_by_pipx_gives_the_command(index: str, tmp_path: Path) -> None:
     """It takes the newest libraries that pyproject.toml allows."""
-    homes = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
-    run(tool("pipx"), "install", "--python", sys.executable, str(package), homes=homes)
+    homes = {"PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin"), **beside(index)}
+    run(tool("pipx"), "install", "--python", sys.executable, f"imq=={__version__}", homes=homes)
     assert run(str(tmp_path / "bin" / "imq"), "--version").strip() == VERSION
     assert "IMQ_GITHUB_APP_ID is missing" in run(str(tmp_path / "bin" / "imq"), "run", code=2, directory=tmp_path)
 
 
-def test_uvx_runs_the_command_without_installing_it(package: Path, tmp_path: Path) -> None:
+def test_uvx_runs_the_command_without_installing_it(index: str, tmp_path: Path) -> None:
     """The first thing that a curious person types."""
-    uvx = (tool("uvx"), "--no-config", "--python", sys.executable, "--from", str(package), "imq")
+    uvx = (tool("uvx"), "--no-config", "--python", sys.executable, "--index", index, f"imq@{__version__}")
     homes = {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_PYTHON_DOWNLOADS": "never"}
     assert VERSION in run(*uvx, "--version", homes=homes)
     assert "IMQ_GITHUB_APP_ID is missing" in run(*uvx, "run", code=2, directory=tmp_path, homes=homes)
 
 
-def installed_in(directory: Path, *wanted: str) -> Path:
+def beside(index: str) -> dict[str, str]:
+    """What has pip ask this index, too."""
+    return {"PIP_EXTRA_INDEX_URL": index}
+
+
+def installed_in(directory: Path, wanted: str, index: str) -> Path:
     """A new environment with what `pip install` makes of these words; the folder of its commands."""
     run(sys.executable, "-m", "venv", str(directory))
-    run(str(directory / "bin" / "pip"), "install", *wanted)
+    run(str(directory / "bin" / "pip"), "install", wanted, homes=beside(index))
     assert "No broken requirements" in run(str(directory / "bin" / "pip"), "check")
     return directory / "bin"
 
 
-async def test_emulator_is_installed_alone_and_its_readme_runs(tmp_path: Path) -> None:
+async def test_emulator_is_installed_alone_and_its_readme_runs(index: str, tmp_path: Path) -> None:
     """Its package needs nothing of IMQ's."""
-    commands = installed_in(tmp_path / "environment", str(build(tmp_path / "source", "emulator")))
+    commands = installed_in(tmp_path / "environment", "github-emulator", index)
     assert "No module named 'bot'" in run(str(commands / "python"), "-c", "import bot", code=1, directory=tmp_path)
     await run_commands(commands, tmp_path, surroundings())
 
 
-def test_extra_demo_brings_demo_and_emulator(package: Path, tmp_path: Path) -> None:
-    """`pip install 'imq[demo]'`, with the three packages of this clone beside the index; then the demo as it is."""
-    shelf = tmp_path / "shelf"
-    shelf.mkdir()
-    for built in (package, build(tmp_path / "one", "demo"), build(tmp_path / "two", "emulator")):
-        shutil.copy(built, shelf)
-    commands = installed_in(tmp_path / "environment", "--find-links", str(shelf), "imq[demo]")
+def test_extra_demo_brings_demo_and_emulator(index: str, tmp_path: Path) -> None:
+    """`pip install 'imq[demo]'` takes the three packages of this clone; then the demo as it is."""
+    commands = installed_in(tmp_path / "environment", f"imq[demo]=={__version__}", index)
     assert "Verdict: main was green at every commit" in run(str(commands / "imq"), "demo", "--speed", "20")
+
+
+def test_package_from_sources_is_the_published_one(index: str, tmp_path: Path) -> None:
+    """A build of the source archive has what the published package has, the manifest of the App among it."""
+    name, downloads = f"imq=={__version__}", tmp_path / "downloads"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run(
+        *pip,
+        "download",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-binary",
+        ":all:",
+        "-d",
+        str(downloads),
+        "-i",
+        index,
+        name,
+    )
+    run(*pip, "download", "--no-deps", "-d", str(downloads), "-i", index, name)
+    (archive,), (published,) = downloads.glob("*.tar.gz"), downloads.glob("*.whl")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(archive))
+    contents = [
+        {name: package.read(name) for name in package.namelist() if not name.endswith("RECORD")}
+        for package in map(zipfile.ZipFile, (published, next(tmp_path.glob("*.whl"))))
+    ]
+    assert contents[0] == contents[1]

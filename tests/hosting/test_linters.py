@@ -1,5 +1,6 @@
 """The files for hosting platforms, by the linters of those who know the formats."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from docs.generate import ROOT
 from queue_engine.workflows.workflow_file import read_workflow
-from tests.hosting.platform_files import COMPOSE, KUBERNETES, UNIT, WORKFLOW
+from tests.hosting.platform_files import COMPOSE, KUBERNETES, RELEASE, UNIT, WORKFLOW, yaml
 
 MOST_EXPOSED = 1.5
 """Of ten, by systemd's own measure; a service without any hardening has 9.6."""
@@ -62,6 +63,51 @@ def test_workflow_has_the_form_of_github_actions(tool: Tool, tmp_path: Path) -> 
     workflow = read_workflow(".github/workflows/imq-verify.yml", text)
     assert (workflow.fault, list(workflow.jobs)) == (None, ["verify"])
     assert set(workflow.events) == {"push", "workflow_call"}
+
+
+@pytest.mark.parametrize("name", [RELEASE, WORKFLOW])
+def test_workflow_has_no_weakness_that_zizmor_knows(tool: Tool, tmp_path: Path, name: str) -> None:
+    """Neither an action that its owner could exchange, nor a right too many; such a fault is found."""
+    check = (tool("zizmor"), "--offline", "--quiet", "--no-progress")
+    assert run(*check, name)[0] == 0
+    text = (ROOT / name).read_text()
+    (tmp_path / "imq.yml").write_text(re.sub(r"actions/checkout@\w{40} # (v\S+)", r"actions/checkout@\1", text))
+    assert "unpinned-uses" in run(*check, str(tmp_path / "imq.yml"))[1]
+
+
+def test_release_is_published_by_jobs_with_few_rights(tool: Tool) -> None:
+    """No job has a password of the package index; only those that publish write, and only after the signature."""
+    assert run(tool("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", RELEASE)[0] == 0
+    (workflow,) = yaml(RELEASE)
+    read = read_workflow(RELEASE, (ROOT / RELEASE).read_text())
+    assert (read.fault, workflow["permissions"], workflow["on"]["push"].keys()) == (None, {}, {"tags"})
+    jobs = workflow["jobs"]
+    rights = {
+        name: {right for right, level in job["permissions"].items() if level == "write"} for name, job in jobs.items()
+    }
+    assert rights == {
+        "build": set(),
+        "sign": {"id-token", "attestations"},
+        "pypi": {"id-token"},
+        "image": {"packages", "id-token", "attestations"},
+        "release": {"contents"},
+    }
+    assert {name: job.get("needs") for name, job in jobs.items()} == {
+        "build": None,
+        "sign": "build",
+        "pypi": "sign",
+        "image": "sign",
+        "release": ["pypi", "image"],
+    }
+    assert {name: job["environment"] for name, job in jobs.items() if "environment" in job} == {
+        "sign": "release",
+        "pypi": "pypi",
+    }
+    text = (ROOT / RELEASE).read_text()
+    assert re.findall(r"secrets\.(\w+)", text) == ["RELEASE_KEY"]
+    targets = set(re.findall(r"make ([a-z-]+)", text))
+    assert targets == {"release-check", "release-files", "release-signature"}
+    assert targets <= set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 def test_manifests_have_the_form_of_kubernetes_own_schemas(tool: Tool, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from bot import __version__
 from docs.generate import ROOT
-from tests.hosting.built_package import FOLDERS, PROJECTS, build
+from tests.support.release_files import FOLDERS, PROJECTS, build_package
 
 DATA = ("bot/registration/app.yml", "queue_engine/migrations/env.py", "bot/py.typed")
 
@@ -16,7 +16,7 @@ DATA = ("bot/registration/app.yml", "queue_engine/migrations/env.py", "bot/py.ty
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The built package."""
-    return zipfile.ZipFile(build(tmp_path_factory.mktemp("source")))
+    return zipfile.ZipFile(build_package(ROOT, "", "wheel", tmp_path_factory.mktemp("source")))
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_package_of_another_project_has_its_modules_alone(
     tmp_path: Path, project: str, distribution: str, command: str | None
 ) -> None:
     """Neither brings IMQ along, nor tests; the emulator's has its command and its GraphQL schema."""
-    with zipfile.ZipFile(build(tmp_path, project)) as package:
+    with zipfile.ZipFile(build_package(ROOT, project, "wheel", tmp_path)) as package:
         names = [name for name in package.namelist() if ".dist-info/" not in name]
         folder = ROOT / project
         sources = [path for path in (folder / PROJECTS[project]).rglob("*") if path.is_file() and path.suffix != ".pyc"]

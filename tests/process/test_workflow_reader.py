@@ -19,6 +19,8 @@ from queue_engine.workflows.expressions import ExpressionContext, guard, unwrapp
 from queue_engine.workflows.trigger_choice import choose_trigger
 from queue_engine.workflows.values import PatternValue, UnknownValue, Value
 from queue_engine.workflows.workflow_file import read_actions, read_workflows
+from tests.hosting.platform_files import RELEASE, WORKFLOW
+from tests.support.documents import read
 from tests.support.real_time import LIMIT
 from tests.unit.queue_engine.workflows.labeled import CANDIDATE, LabeledWorkflows, labeled_cases, labeled_workflows
 
@@ -133,3 +135,13 @@ def test_workflows_that_are_called_proven_are_workflows_for_githubs_own_parser()
     errors = opinion([], files)["workflows"]
     refused = {file["content"]: each for file, each in zip(files, errors, strict=True) if each}
     assert refused == {}
+
+
+def test_workflows_of_this_repository_are_workflows_for_githubs_own_parser() -> None:
+    """A release is not the moment to learn that GitHub refuses its workflow; a fault is found."""
+    names = (RELEASE, WORKFLOW)
+    broken = read(RELEASE).replace("${{ github.ref }}", "${{ githob.ref }}")
+    files = [*({"name": name, "content": read(name)} for name in names), {"name": RELEASE, "content": broken}]
+    errors = opinion([], files)["workflows"]
+    assert errors[:-1] == [[], []]
+    assert errors[-1] != []

@@ -1,6 +1,6 @@
 """Check that a release is whole: `make release-check`, or `make release-check TAG=v1.2.3` for a tag.
 
-Version, changelog, database of the release, tolerated revision, tags and the demo must agree; docs/releasing.md has the
+Version, changelog, database of the release, tolerated revision, tags and the demo must agree; CONTRIBUTING.md has the
 recipe.
 """
 
