@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 
 from bot.cli.console import RepositoryName, echo
-from bot.cli.setup import columns, instant, run_with_store
+from bot.cli.setup import columns, host_settings, instant, run_with_store
 from queue_engine.config.kinds import duration, shown
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.shadow_pull import (
@@ -71,7 +72,10 @@ def shadow() -> None:
 @click.option("--repository", type=RepositoryName(), help="Only this repository.")
 @click.option("--since", type=StartTime(), default="30d", show_default=True, help="How long ago, or a date.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def report(repository: str | None, since: datetime, as_json: bool) -> None:
+@click.option(
+    "--html", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page."
+)
+def report(repository: str | None, since: datetime, as_json: bool, page: Path | None) -> None:
     """Show what IMQ would have done, beside what people did.
 
     The database has it; the command asks GitHub nothing.
@@ -87,12 +91,25 @@ def report(repository: str | None, since: datetime, as_json: bool) -> None:
             return await load_shadow_report(tx, since, repository=wanted)
 
     found = run_with_store(work)
+    if page is not None:
+        _write(page, found)
     if as_json:
         from bot.api.branch_routes import ShadowAnswer
 
         echo(json.dumps(ShadowAnswer.model_validate(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
     echo("\n\n".join(_parts(found)))
+
+
+def _write(page: Path, found: ShadowReport) -> None:
+    from bot.settings.safe_values import website
+    from bot.web.pages.shadow import report_file
+
+    text = report_file(found, SystemClock().now(), github=website(host_settings(quiet=True).github_api_url))
+    try:
+        page.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{page}: {error.strerror}") from None
 
 
 def _parts(found: ShadowReport) -> Iterator[str]:

@@ -24,9 +24,10 @@ from bot.web.login.identity import AppLogin, Identity
 from bot.web.login.session_cookies import Cookies, Flash, Logins, Signer
 from bot.web.pages.account import LoginPages, LoginParts
 from bot.web.pages.controls import Controls
-from bot.web.pages.pull_request import LandingsPage, PullRequestPage, ShadowPage
+from bot.web.pages.pull_request import LandingsPage, PullRequestPage
 from bot.web.pages.queue import OverviewPage, QueuePage
 from bot.web.pages.request_pages import EventPages, RequestPages
+from bot.web.pages.shadow import ShadowPage
 from bot.web.pages.site import Pages, Site, add_pages
 from bot.web.pages.statistics import StatisticsPages
 from queue_engine.effects.context import Engine

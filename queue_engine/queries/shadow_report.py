@@ -40,6 +40,20 @@ class ShadowFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class RedBase:
+    """A merge after which a check failed on the base, and had not failed there before, as far as IMQ knows."""
+
+    pull: ShadowPull
+    until: datetime | None
+    """When the next merge came into this branch after which its checks passed; None: none yet."""
+
+    @property
+    def avoided(self) -> bool:
+        """Whether IMQ would not have made this merge as it was."""
+        return self.pull.landing is not None and bool(self.pull.landing.differences)
+
+
+@dataclass(frozen=True, slots=True)
 class ShadowReport:
     """The pull requests of repositories in shadow mode since an instant, the earliest merge or decision first."""
 
@@ -48,6 +62,41 @@ class ShadowReport:
     """Those in shadow mode now."""
     pulls: tuple[ShadowPull, ...]
     figures: ShadowFigures
+
+    @property
+    def red_bases(self) -> tuple[RedBase, ...]:
+        """Merges that made their base red, the earliest first."""
+        return tuple(
+            RedBase(each, self._green_after(each))
+            for each in self.pulls
+            if each.landing is not None and each.landing.base is BaseState.RED and not each.landing.red_before
+        )
+
+    def _green_after(self, red: ShadowPull) -> datetime | None:
+        branch = (red.repository.id, red.base_branch)
+        assert red.landing is not None
+        later = (
+            each.landing.at
+            for each in self.pulls
+            if (each.repository.id, each.base_branch) == branch
+            and each.landing is not None
+            and each.landing.base is BaseState.GREEN
+            and each.landing.at > red.landing.at
+        )
+        return min(later, default=None)
+
+    @property
+    def waits(self) -> tuple[timedelta, ...]:
+        """How long merges that IMQ would have made in the same way came after the instant of IMQ's own."""
+        return tuple(
+            each.landing.at - each.decision.at
+            for each in self.pulls
+            if each.landing is not None
+            and not each.landing.differences
+            and each.decision is not None
+            and each.decision.outcome is ShadowOutcome.MERGED
+            and each.landing.at > each.decision.at
+        )
 
 
 async def load_shadow_report(tx: Transaction, since: datetime, *, repository: Repository | None = None) -> ShadowReport:

@@ -1,16 +1,15 @@
-"""The page of a pull request: what it waits for, its tests and its history; the records of landings; shadow mode."""
+"""The page of a pull request: what it waits for, its tests and its history; and the records of landings."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from aiohttp import web
 
 from bot.api import routes
 from bot.api.api_errors import ApiError
-from bot.api.branch_routes import StatisticsQuery
 from bot.api.landing_routes import LandingQuery, place_of
 from bot.api.payload import cursor_after, query
-from bot.web.addresses import landings_url, shadow_url
+from bot.web.addresses import landings_url
 from bot.web.login.session_cookies import viewer
 from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
@@ -18,12 +17,10 @@ from bot.web.pages.site import Site
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
-from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.queries.check_view import check_views, load_usual_times
 from queue_engine.queries.pull_request_history import load_history, load_status_at
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
 from queue_engine.queries.queue_states import blocker_states
-from queue_engine.queries.shadow_report import load_shadow_report
 from queue_engine.rules.eligibility import may_queue
 from queue_engine.store import Transaction
 
@@ -144,65 +141,3 @@ class LandingsPage:
             older=cursor_after(shown[-1].at, str(shown[-1].id)) if more else None,
             branch=listing.branch,
         )
-
-
-MOST_SHOWN = 200
-_OUTCOMES = {
-    ShadowOutcome.REJECTED: "would not have queued it",
-    ShadowOutcome.WAITING: "would have queued it, and it would wait",
-    ShadowOutcome.UPDATING: "would have updated its branch",
-    ShadowOutcome.RERUNNING: "would have rerun failed jobs",
-    ShadowOutcome.DEQUEUED: "would have dequeued it",
-    ShadowOutcome.MERGED: "would have merged it",
-}
-_DIFFERENCES = {
-    ShadowRejection.REJECTED: "would not have queued it",
-    ShadowRejection.CHECKS_NOT_PASSED: "would not have merged it without passed checks",
-    ShadowRejection.UNTESTED_TREE: "would have updated it first: no check tested what landed",
-}
-
-
-class ShadowPage:
-    """The report of shadow mode as a page."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the route of the page."""
-        return [web.get(f"{routes.REPOSITORY}/shadow", self._show)]
-
-    async def _show(self, request: web.Request) -> web.Response:
-        engine = self._site.engine
-        repository = await self._site.access.readable(request)
-        days = query(request, StatisticsQuery).days
-        async with engine.store.reading() as tx:
-            report = await load_shadow_report(tx, engine.clock.now() - timedelta(days=days), repository=repository)
-        return await self._site.render(
-            request,
-            "shadow.html",
-            repository=repository,
-            address=shadow_url(repository),
-            in_shadow=bool(report.repositories),
-            days=days,
-            report=report,
-            pulls=[(each, _decided(each)) for each in reversed(report.pulls[-MOST_SHOWN:])],
-            outcomes=[(_OUTCOMES[ShadowOutcome(name)], count) for name, count in report.figures.outcomes.items()],
-            differences=[(_difference(name), count) for name, count in report.figures.differences.items()],
-            difference=_difference,
-        )
-
-
-def _decided(pull: ShadowPull) -> str:
-    decision = pull.decision
-    if decision is None:
-        return "was not asked: no label"
-    if decision.reason is None:
-        return _OUTCOMES[decision.outcome]
-    # A detail that begins so names the pull request for which this one would wait.
-    other = f": {decision.detail}" if decision.detail and decision.detail.startswith("#") else ""
-    return f"{_OUTCOMES[decision.outcome]} ({decision.reason.value.replace('_', ' ')}{other})"
-
-
-def _difference(name: str) -> str:
-    return _DIFFERENCES[ShadowRejection(name)]

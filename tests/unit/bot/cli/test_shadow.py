@@ -1,8 +1,11 @@
 """`imq shadow report`: what IMQ would have done, on a terminal and for programs."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome, ShadowPull
+from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutcome, ShadowPull
 from queue_engine.store import Transaction
 from tests.store.test_shadow_pulls import LANDING
 from tests.support.gates import NOW
@@ -21,6 +24,7 @@ AT = NOW - timedelta(days=2)
 SHOWN = f"{AT:%Y-%m-%d %H:%M:%S}Z"
 UPDATING = ShadowAction(ShadowOutcome.UPDATING, AT, predicted_at=AT)
 ABOVE = ShadowAction(ShadowOutcome.WAITING, AT, Reason.STACKED_ABOVE, "#2, of the branch bottom")
+MERGED = ShadowAction(ShadowOutcome.MERGED, AT)
 REJECTED = ShadowAction(ShadowOutcome.REJECTED, AT, Reason.LABEL_WITHOUT_RIGHT)
 HASTY = replace(LANDING, at=AT, approved_at=AT - timedelta(hours=1), checks=CheckState.FAILED, not_passed=("ci",))
 
@@ -94,3 +98,52 @@ def test_unknown_repository_is_named(imq: Imq) -> None:
     assert "acme/rocket#1" in imq("shadow", "report", "--repository", "acme/rocket").stdout
     result = imq("shadow", "report", "--repository", "acme/sled")
     assert (result.exit_code, result.stderr) == (1, "Error: IMQ has no repository acme/sled.\n")
+
+
+def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_path: Path) -> None:
+    """One file that loads nothing: the figures, each red base with its cause and end, no markup of strangers."""
+    fine = replace(
+        LANDING, at=AT + timedelta(hours=3), tree_tested=True, base=BaseState.GREEN, base_checks=(), red_before=None
+    )
+    store(
+        imq,
+        pull(1, enqueued_at=AT, decision=UPDATING),
+        pull(2, enqueued_at=AT, decision=REJECTED, title="<script>alert(1)</script>"),
+        pull(3, landing=HASTY),
+        pull(4, enqueued_at=AT, decision=MERGED, landing=fine),
+        pull(5, landing=replace(HASTY, at=AT + timedelta(hours=5), red_before=True)),
+        pull(6, landing=replace(fine, at=AT + timedelta(hours=6), base=BaseState.RED, base_checks=("lint",))),
+    )
+    file = tmp_path / "shadow.html"
+    printed = imq("shadow", "report", "--html", str(file)).stdout
+    assert "Merges by others: 4." in printed
+    page = file.read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|@import|url\()\s*=?\s*["']?(?:https?:)?//""", page)
+    assert re.findall(r"<link|<img", page) == []
+    text = " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", unescape(page), flags=re.DOTALL).split())
+    assert "2 merges made the base red. 1 of them landed a combination that no check had tested." in text
+    assert "IMQ would have avoided 1." in text
+    assert "Merged by others 4 " in text
+    assert "Landed by IMQ, too 2 " in text
+    assert "Not landed as they were 2 " in text
+    assert "Rejected or ejected 1 " in text
+    assert "Earlier by IMQ 1 3 h of waiting saved" in text
+    assert "Red bases avoided 1 of 2 " in text
+    at = f"{AT:%Y-%m-%d %H:%M} UTC"
+    green = f"{AT + timedelta(hours=3):%Y-%m-%d %H:%M} UTC , after 3 h"
+    assert f"acme/rocket#3 Add \x1b[2J main {at} by mona ci would not have merged it without passed checks" in text
+    assert green in text
+    assert "lint would have merged it, too not yet" in text
+    assert "<script>alert(1)</script>" not in page
+    assert 'href="https://github.com/acme/rocket/pull/2"' in page
+
+
+def test_page_without_anything_says_so(imq: Imq, tmp_path: Path) -> None:
+    """A team that looks too early reads that, and not that all was well."""
+    file = tmp_path / "shadow.html"
+    assert imq("shadow", "report", "--html", str(file)).exit_code == 0
+    page = file.read_text(encoding="utf-8")
+    assert "Nobody set the trigger label or merged a pull request in this time." in page
+    result = imq("shadow", "report", "--html", str(tmp_path / "no" / "folder.html"))
+    assert (result.exit_code, "No such file or directory" in result.stderr) == (1, True)

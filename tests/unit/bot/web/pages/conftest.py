@@ -9,8 +9,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from bot.api.permissions import Access
 from bot.web.login.session_cookies import Viewer
-from bot.web.pages.pull_request import ShadowPage
 from bot.web.pages.queue import OverviewPage, QueuePage
+from bot.web.pages.shadow import ShadowPage
 from bot.web.pages.site import Site, add_pages
 from bot.web.pages.statistics import StatisticsPages
 from queue_engine.config.model import Policy
