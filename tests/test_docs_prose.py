@@ -22,6 +22,8 @@ DEPLOYED = (
     "deploy/nginx/imq.conf",
     "deploy/systemd/imq.service",
     "deploy/github/imq-verify.yml",
+    "deploy/helm/imq/values.yaml",
+    ".github/workflows/release.yml",
 )
 COMMENTED = ("app.yml", ALERTS, "Procfile", "Makefile", *HOSTING, *DEPLOYED)
 """Files whose comments an operator or a contributor reads."""

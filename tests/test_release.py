@@ -28,6 +28,7 @@ WHOLE = Release(
     databases={"1.0.0": "0029", "1.1.0": "0031"},
     tags=("v1.0.0",),
     demo=("1.1.0", "1.1.0"),
+    chart=("1.1.0", "1.1.0"),
 )
 
 
@@ -41,11 +42,17 @@ def test_release_with_a_fault_is_named_with_what_to_do() -> None:
     cases: list[tuple[dict[str, Any], str | None, str]] = [
         ({"version": "1.1"}, None, "1.1 is no version"),
         (
-            {"version": "1.2.0", "databases": {"1.0.0": "0029", "1.2.0": "0031"}, "demo": ("1.2.0",)},
+            {
+                "version": "1.2.0",
+                "databases": {"1.0.0": "0029", "1.2.0": "0031"},
+                "demo": ("1.2.0",),
+                "chart": ("1.2.0",),
+            },
             None,
             "must be that of 1.2.0",
         ),
         ({"demo": ("1.1.0", "1.0.0")}, None, "names the versions 1.1.0, 1.0.0: write 1.1.0 in demo/"),
+        ({"chart": ("1.0.0", "1.1.0")}, None, "names the versions 1.0.0, 1.1.0: write 1.1.0 in deploy/"),
         ({"sections": (Section("1.1.0", None, "- New."),), "tags": ()}, None, "write `## 1.1.0 (2026-12-01)`"),
         ({"sections": (Section("1.1.0", date(2026, 12, 2), "- New."),), "tags": ()}, None, "date in the future"),
         ({"sections": (Section("1.1.0", TODAY, ""),), "tags": ()}, None, "says nothing about 1.1.0"),
@@ -86,9 +93,9 @@ def test_previous_releases_processes_may_run_on_the_present_tables() -> None:
     assert [fault for fault in faults(release, today=TODAY) if "OLDEST" in fault] == []
 
 
-def test_demo_is_of_the_present_version() -> None:
-    """`pip install 'imq[demo]'` gets the demo of the IMQ that it installs."""
-    assert present().demo == (__version__, __version__)
+def test_demo_and_chart_are_of_the_present_version() -> None:
+    """`pip install 'imq[demo]'` gets the demo of the IMQ that it installs, and `helm install` its image."""
+    assert present().demo == present().chart == (__version__, __version__)
 
 
 def test_release_check_prints_the_faults_and_fails(
@@ -96,7 +103,9 @@ def test_release_check_prints_the_faults_and_fails(
 ) -> None:
     """`make release-check` ends with 1 unless the tag may be pushed."""
     monkeypatch.setattr(
-        checked, "present", lambda: replace(WHOLE, version="1.2.0", databases={"1.2.0": "0031"}, demo=("1.2.0",))
+        checked,
+        "present",
+        lambda: replace(WHOLE, version="1.2.0", databases={"1.2.0": "0031"}, demo=("1.2.0",), chart=("1.2.0",)),
     )
     assert main(["--tag", "v1.1.0"]) == 1
     printed = capsys.readouterr().out.splitlines()

@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from tests.support.documents import read
 
 COMPOSE, KUBERNETES = "deploy/compose/compose.yaml", "deploy/kubernetes/imq.yaml"
+CHART = "deploy/helm/imq"
 WORKFLOW, RELEASE = "deploy/github/imq-verify.yml", ".github/workflows/release.yml"
 UNIT, NGINX, CADDY = "deploy/systemd/imq.service", "deploy/nginx/imq.conf", "deploy/compose/Caddyfile"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bot import __version__
 from docs.generate import ROOT
+from tests.hosting.test_helm import GIVEN, helm
 from tests.support.release_files import PROJECTS, SUMS, build, main
 
 
@@ -24,8 +25,9 @@ def test_release_is_built_twice_to_the_same_bytes(tmp_path: Path) -> None:
         os.umask(former)
     built = {each.name: each.read_bytes() for each in first.iterdir()}
     assert built == {each.name: each.read_bytes() for each in second.iterdir()}
-    assert len(built) == 2 * len(PROJECTS) + 1
+    assert len(built) == 2 * len(PROJECTS) + 2
     assert f"imq-{__version__}.cdx.json" in built
+    assert helm(GIVEN, chart=first / f"imq-chart-{__version__}.tgz") == helm(GIVEN)
     shown = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, check=True, capture_output=True)
     with tarfile.open(first / f"imq-{__version__}.tar.gz") as archive:
         assert {(each.mtime, each.uid, each.uname) for each in archive} == {(int(shown.stdout), 0, "")}

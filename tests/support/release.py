@@ -1,7 +1,7 @@
 """Check that a release is whole: `make release-check`, or `make release-check TAG=v1.2.3` for a tag.
 
-Version, changelog, database of the release, tolerated revision, tags and the demo must agree; CONTRIBUTING.md has the
-recipe.
+Version, changelog, database of the release, tolerated revision, tags, demo and Helm chart must agree; CONTRIBUTING.md
+has the recipe.
 """
 
 import argparse
@@ -47,6 +47,8 @@ class Release:
     tags: tuple[str, ...]
     demo: tuple[str, ...]
     """The versions that the demo's project names: its own, and that of the IMQ that it needs."""
+    chart: tuple[str, ...]
+    """The versions that the Helm chart names: its own, and that of the image."""
 
 
 def ordered(version: str) -> tuple[int, ...]:
@@ -89,6 +91,11 @@ def faults(release: Release, *, today: date, tag: str | None = None) -> list[str
             f"the demo names the versions {', '.join(release.demo)}: write {release.version} in "
             "demo/imq_demo/__init__.py, and in demo/pyproject.toml as that of the IMQ that it needs"
         )
+    if {*release.chart} != {release.version}:
+        found.append(
+            f"the chart names the versions {', '.join(release.chart)}: write {release.version} in "
+            "deploy/helm/imq/Chart.yaml as `version` and as `appVersion`"
+        )
     found += [f"the changelog has no section for the tag {each}" for each in release.tags if each not in known]
     return found
 
@@ -127,7 +134,9 @@ def present() -> Release:
     sections = sections_of((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
     needs = tomllib.loads((ROOT / "demo/pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     demo = (imq_demo.__version__, *(need.removeprefix("imq==") for need in needs if need.startswith("imq")))
-    return Release(__version__, sections, HEAD, OLDEST, released(), tuple(tags), demo)
+    described = (ROOT / "deploy/helm/imq/Chart.yaml").read_text(encoding="utf-8")
+    chart = tuple(re.findall(r"^(?:version|appVersion): (\S+)$", described, re.MULTILINE))
+    return Release(__version__, sections, HEAD, OLDEST, released(), tuple(tags), demo, chart)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -37,6 +37,7 @@ PROJECTS = {"": "imq", "demo": "imq_demo", "emulator": "github_emulator"}
 FOLDERS = ("bot", "notifications", "queue_engine")
 """The packages of IMQ's own project."""
 FILES = ("pyproject.toml", "README.md", "LICENSE", "app.yml")
+CHART = "deploy/helm/imq"
 SUMS = "SHA256SUMS"
 ENVELOPE, KEYS = f"imq-{__version__}.intoto.json", f"imq-{__version__}.keys.json"
 RELEASE = "https://in-toto.io/attestation/release/v0.1"
@@ -73,16 +74,28 @@ def build_package(source: Path, project: str, kind: str, directory: Path, *, at:
 def _repack(archive: Path, at: int) -> None:
     """Give an archive one order, one time, one owner and plain rights: setuptools takes those of the machine."""
     with tarfile.open(archive) as read:
-        found = sorted(read, key=lambda each: each.name)
+        found = list(read)
         content = {each.name: taken.read() for each in found if (taken := read.extractfile(each)) is not None}
+    archive.write_bytes(_packed(found, content, at))
+
+
+def _chart(source: Path, directory: Path, at: int) -> None:
+    """Pack the Helm chart as `helm package` does: an archive of the folder by the chart's name."""
+    files = sorted(path for path in source.rglob("*") if path.is_file())
+    content = {f"imq/{path.relative_to(source).as_posix()}": path.read_bytes() for path in files}
+    packed = _packed([tarfile.TarInfo(name) for name in content], content, at)
+    (directory / f"imq-chart-{__version__}.tgz").write_bytes(packed)
+
+
+def _packed(found: Iterable[tarfile.TarInfo], content: Mapping[str, bytes], at: int) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as written:
-        for each in found:
+        for each in sorted(found, key=lambda each: each.name):
             entry = tarfile.TarInfo(each.name)
             entry.type, entry.mtime, entry.mode = each.type, at, 0o755 if each.isdir() else 0o644
             entry.size = len(content.get(each.name, b""))
             written.addfile(entry, io.BytesIO(content.get(each.name, b"")))
-    archive.write_bytes(gzip.compress(packed.getvalue(), mtime=at))
+    return gzip.compress(packed.getvalue(), mtime=at)
 
 
 def build(directory: Path, commit: str, others: Iterable[Path] = ()) -> None:
@@ -90,13 +103,13 @@ def build(directory: Path, commit: str, others: Iterable[Path] = ()) -> None:
     directory.mkdir(parents=True)
     at = int(_git("log", "-1", "--format=%ct", commit))
     with tempfile.TemporaryDirectory() as work:
-        with tarfile.open(
-            fileobj=io.BytesIO(_git("archive", commit, "--", *FOLDERS, *FILES, "demo", "emulator"))
-        ) as read:
+        sources = _git("archive", commit, "--", *FOLDERS, *FILES, "demo", "emulator", CHART)
+        with tarfile.open(fileobj=io.BytesIO(sources)) as read:
             read.extractall(work, filter="data")
         for project in PROJECTS:
             for kind in ("wheel", "sdist"):
                 build_package(Path(work), project, kind, directory, at=at)
+        _chart(Path(work) / CHART, directory, at)
     for each in others:
         suffixes = "".join(each.suffixes[-2:])
         shutil.copy(each, directory / f"{each.name.removesuffix(suffixes)}-{__version__}{suffixes}")
