@@ -5,7 +5,7 @@ with `<!-- generated: NAME -->` and `<!-- end -->`; `tests/test_docs.py` fails w
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -13,15 +13,23 @@ from bot.gateway.http.scopes import OPTIONAL
 from bot.mcp.tools import TOOLS
 from bot.metrics import FAMILIES
 from bot.metrics.families import Source
+from bot.registration.manifest import PATH as MANIFEST
 from bot.registration.manifest import read_manifest
 from docs import calls, dashboard, keys, screens, sizing
 from github_emulator.__main__ import endpoints
 from notifications import texts
+from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.commands.commands import CATALOGUE
+from queue_engine.config.kinds import shown
 from queue_engine.core.database.outage import OutageKind
+from queue_engine.core.jobs.idempotency import KEPT as KEYS_KEPT
+from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.domain.model import TRANSITIONS
 from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.handlers.table_limits import OUTBOX_KEPT, PENDING_MERGES_KEPT, SHADOW_KEPT
 from queue_engine.queries.pull_request_status import whose_move
+from queue_engine.store.outbox.outbox import KEPT as ANSWERS_KEPT
+from queue_engine.store.request_records import KEPT as REQUESTS_KEPT
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
@@ -32,6 +40,7 @@ DOCUMENTS = (
     "docs/operating.md",
     "docs/troubleshooting.md",
     "docs/registration.md",
+    "docs/security.md",
     "docs/first-ten-minutes.md",
     "docs/sizing.md",
     "docs/what-authors-read.md",
@@ -142,6 +151,83 @@ def _permissions() -> str:
     return f"- Repository permissions: {permissions}\n- Events: {events}\n"
 
 
+_REASON = re.compile(r"((?:^ +#.*\n)+)^ +(?:- )?([a-z_]+)(?:: \w+)?$", re.MULTILINE)
+
+
+def _permission_reasons() -> str:
+    """What each permission is for, as app.yml says it, and what stops working without it."""
+    manifest, reasons = read_manifest(), _reasons_of("default_permissions")
+    rows = ["| permission | for what | may be left out |", "| --- | --- | --- |"]
+    for name, level in manifest.permissions.items():
+        optional = OPTIONAL.get(name)
+        left_out = "no" if optional is None else f"`{optional.least}` suffices" if optional.least else "yes"
+        rows.append(f"| `{name}: {level}` | {reasons[name].removeprefix('Optional. ')} | {left_out} |")
+    return "\n".join(rows) + "\n"
+
+
+def _event_reasons() -> str:
+    """What each event is for, as app.yml says it: several that follow one comment share it."""
+    rows, reasons, reason = ["| event | for what |", "| --- | --- |"], _reasons_of("default_events"), ""
+    for name in read_manifest().events:
+        reason = reasons.get(name, reason)
+        rows.append(f"| `{name}` | {reason} |")
+    return "\n".join(rows) + "\n"
+
+
+def _reasons_of(part: str) -> dict[str, str]:
+    text = MANIFEST.read_text(encoding="utf-8").partition(f"\n{part}:\n")[2].partition("\n\n")[0]
+    return {name: " ".join(re.findall(r"# ?(.*)", comment)) for comment, name in _REASON.findall(text)}
+
+
+_KEPT: tuple[tuple[Iterable[str], str, str], ...] = (
+    (("entries", "runs"), "queued pull requests: titles, branches, logins, labels, checks", "while they are queued"),
+    (("queues", "trains"), "branches with a queue: their blockers, what trains remember", "for good"),
+    (
+        ("consents",),
+        "who consented to which head, by what, when",
+        f"{shown(SHADOW_KEPT)}, and while the pull request is in a queue",
+    ),
+    (
+        ("timeline", "departures", "departure_days", "flaky_days", "request_days"),
+        "the history and the statistics: numbers, logins, reasons",
+        "`IMQ_TIMELINE_DAYS`",
+    ),
+    (("landings",), "the record of each landing, and its signatures", "`IMQ_LANDINGS_DAYS`"),
+    (("landing_keys",), "the keys of passports; the private one is encrypted", "for good"),
+    (("shadow_pulls",), "what IMQ would have done in shadow mode", f"{shown(SHADOW_KEPT)} after the last change"),
+    (("outbox",), "comments, check runs and labels to write", f"{shown(OUTBOX_KEPT)} after they were written"),
+    (("answers",), "comments that were answered, by their numbers", shown(ANSWERS_KEPT)),
+    (("rejections",), "the head for which a pull request was rejected, and why", "until it lands, or is judged again"),
+    (("jobs",), "webhooks and calls to work on, as JSON", "until they are done"),
+    (("failed_jobs",), "dead letters: those that failed for good", "until a person retries or discards them"),
+    (("idempotency_keys",), "ids of webhooks and calls that were carried out", shown(KEYS_KEPT)),
+    (("requests",), "what people and programs asked of IMQ, with their logins", shown(REQUESTS_KEPT)),
+    (("known_facts",), "what webhooks stated lately, to find reads that lag", shown(FACTS_KEPT)),
+    (("configuration_files",), "texts of configuration files", "2h"),
+    (("installation_tokens",), "GitHub's tokens for IMQ, encrypted; each is valid for an hour", "2h"),
+    (("sessions",), "who is logged in: id, login, hash of a secret", "30d, or 7d without use"),
+    (("login_owners",), "the account behind each login of `IMQ_OPERATORS`", "for good"),
+    (("api_tokens",), "tokens of the API: name, rights, hash", "until they are revoked"),
+    (("throttles",), "logins that asked without the right", shown(THROTTLE_KEPT)),
+    (("repositories",), "names and ids of repositories", "for good"),
+    (("app_registration",), "the App's credentials, encrypted, unless they are settings", "for good"),
+    (("pending_merges",), "merges that GitHub carries out in the background", shown(PENDING_MERGES_KEPT)),
+    (
+        ("schema_compatibility", "processes", "sweeps", "pace_reservations", "pace_pauses"),
+        "revision of the tables; figures of processes, limits of calls",
+        "while they count",
+    ),
+)
+"""What the database has, by its tables, and how long it stays."""
+
+
+def _retention() -> str:
+    """What IMQ keeps, and how long."""
+    rows = ["| tables | content | kept |", "| --- | --- | --- |"]
+    rows += (f"| {', '.join(f'`{each}`' for each in names)} | {what} | {kept} |" for names, what, kept in _KEPT)
+    return "\n".join(rows) + "\n"
+
+
 def _optional_permissions() -> str:
     """What stops working without each permission that may be left out."""
     rows = ["| permission | without it |", "| --- | --- |"]
@@ -182,6 +268,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "transitions": _transitions,
     "registration": _registration,
     "permissions": _permissions,
+    "permission-reasons": _permission_reasons,
+    "event-reasons": _event_reasons,
+    "retention": _retention,
     "metrics": _metrics,
     "faults": _faults,
     "calls": calls.calls,

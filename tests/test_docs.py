@@ -11,8 +11,10 @@ from pydantic import SecretStr
 from pydantic_core import PydanticUndefined
 
 from bot.cli.main import main
+from bot.registration.manifest import read_manifest
 from bot.settings.environment import OF_AUTHORS, Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, SKILL, SKILL_IN_PACKAGE, refreshed
+from queue_engine.store.tables import metadata
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE
 
@@ -235,6 +237,19 @@ def test_kinds_of_jobs_that_may_fail_for_good_stand_in_the_table_of_dead_letters
     }
     page = read("docs/operating.md").partition("\n## Dead letters\n")[2].partition("\n## ")[0]
     assert named_in(page) == kinds
+
+
+def test_page_for_security_teams_names_every_table_permission_and_event() -> None:
+    """Nothing that the database keeps, and no right of the App, is without its reason and its end."""
+    page = read("docs/security.md")
+    kept = page.partition("\n## What IMQ keeps\n")[2].partition("\n## ")[0]
+    assert named_in(kept) == metadata.tables.keys()
+    assert all(row[2] for row in rows(kept))
+    rights = page.partition("\n## What IMQ may do on GitHub\n")[2].partition("\n## ")[0]
+    manifest = read_manifest()
+    permissions = {f"{name}: {level}" for name, level in manifest.permissions.items()}
+    assert named_in(rights) == permissions | set(manifest.events)
+    assert all(row[1] for row in rows(rights))
 
 
 _PACKAGES = ("bot", "notifications", "queue_engine", "emulator", "demo", "tests", "benchmarks", "docs")

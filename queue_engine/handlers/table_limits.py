@@ -23,8 +23,8 @@ PURGED_EVERY = timedelta(hours=1)
 
 SHADOW_KEPT = timedelta(days=90)
 """How long IMQ keeps what it would have done, from the last change on."""
-_OUTBOX_KEPT = timedelta(days=30)
-_PENDING_MERGES_KEPT = timedelta(days=7)
+OUTBOX_KEPT = timedelta(days=30)
+PENDING_MERGES_KEPT = timedelta(days=7)
 """GitHub forgets a merge in the background a day after its end."""
 _HOUR = timedelta(hours=1)
 """Tokens of installations expire after an hour, and cached configuration files expire sooner."""
@@ -53,7 +53,7 @@ class TableLimits:
         """
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
-            await change.tx.outbox.purge(change.now - _OUTBOX_KEPT)
+            await change.tx.outbox.purge(change.now - OUTBOX_KEPT)
             await change.tx.answers.purge(change.now - KEPT)
             await change.tx.known.purge(change.now - FACTS_KEPT)
             await change.tx.shadow.purge(change.now - SHADOW_KEPT)
@@ -63,7 +63,7 @@ class TableLimits:
             await change.tx.installation_tokens.purge(change.now - _HOUR)
             await change.tx.configuration_files.purge(change.now - _HOUR)
             await change.tx.requests.purge(change.now - REQUESTS_KEPT)
-            await change.tx.pending_merges.purge(change.now - _PENDING_MERGES_KEPT)
+            await change.tx.pending_merges.purge(change.now - PENDING_MERGES_KEPT)
         if self._timeline_kept is not None:
             await self._purge_timeline(self._timeline_kept)
         if self._landings_kept is not None:
