@@ -175,7 +175,8 @@ bench-scheduling: $(STAMP)
 release-check: $(STAMP)
 	$(BIN)/python -m tests.support.release $(if $(TAG),--tag $(TAG))
 
-# All files of a release in build/release, signed by KEY=release.pem; without a key a new one signs them, for a trial.
+# All files of a release in build/release, signed by KEY=release.pem, whose public part has to be in release-keys.json.
+# Without a key a new one signs them, for a trial.
 release: release-files
 	$(MAKE) release-signature
 
@@ -185,7 +186,7 @@ release-files: $(STAMP) sbom
 
 release-signature: $(STAMP)
 	$(BIN)/python -m tests.support.release_files sign build/release $(if $(KEY),--key $(KEY))
-	$(BIN)/python -m tests.support.release_files verify build/release
+	$(BIN)/python -m tests.support.release_files verify build/release $(if $(KEY),--keys release-keys.json)
 
 # The database of the present version, on which later versions are tested.
 release-database: $(STAMP)

@@ -168,7 +168,7 @@ def faults(directory: Path, keys: Path) -> list[str]:
     except PassportError as problem:
         return [f"{ENVELOPE} proves nothing: {problem}"]
     except (OSError, ValueError, KeyError) as problem:
-        return [f"the release cannot be read: {problem!r}"]
+        return [f"the release or its keys cannot be read: {problem!r}"]
     digests = _digests(directory)
     try:
         stated = {each["name"]: each["digest"]["sha256"] for each in proved["subject"]}
