@@ -14,7 +14,7 @@ from bot.cli.main import main
 from bot.registration.manifest import read_manifest
 from bot.settings.environment import OF_AUTHORS, Settings
 from docs.generate import DOCUMENTS, PARTS, ROOT, SKILL, SKILL_IN_PACKAGE, refreshed
-from queue_engine.store.tables import metadata
+from queue_engine.core.database.database import metadata
 from tests.support.documents import read, rows
 from tests.support.plain_words import PRIVATE
 
