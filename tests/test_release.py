@@ -147,7 +147,9 @@ def test_release_is_signed_as_a_second_implementation_reads_it(folder: Path) -> 
     assert (folder / release_files.SUMS).read_text() == sums
 
 
-@pytest.mark.parametrize("changed", ["content", "checksums", "lacking", "foreign", "signature", "key", "nothing"])
+@pytest.mark.parametrize(
+    "changed", ["content", "content and checksums", "checksums", "lacking", "foreign", "signature", "key", "nothing"]
+)
 def test_release_whose_files_are_not_the_signed_ones_is_refused(folder: Path, changed: str, tmp_path: Path) -> None:
     """A changed, lacking or further file is named; a statement by another key proves nothing."""
     archive, sums, envelope = (
@@ -158,6 +160,10 @@ def test_release_whose_files_are_not_the_signed_ones_is_refused(folder: Path, ch
     match changed:
         case "content":
             archive.write_bytes(b"another archive")
+        case "content and checksums":
+            archive.write_bytes(b"another archive")
+            signed, other = (hashlib.sha256(each).hexdigest() for each in (b"an archive", b"another archive"))
+            sums.write_text(sums.read_text().replace(signed, other))
         case "checksums":
             sums.write_text(sums.read_text().replace("a", "b"))
         case "lacking":
@@ -165,9 +171,9 @@ def test_release_whose_files_are_not_the_signed_ones_is_refused(folder: Path, ch
         case "foreign":
             (folder / "imq-0.1.0-py3-none-manylinux.whl").write_bytes(b"a package")
         case "signature":
-            signed = json.loads(envelope.read_text())
-            signed["signatures"][0]["sig"] = base64.b64encode(bytes(64)).decode()
-            envelope.write_text(json.dumps(signed))
+            content = json.loads(envelope.read_text())
+            content["signatures"][0]["sig"] = base64.b64encode(bytes(64)).decode()
+            envelope.write_text(json.dumps(content))
         case "key":
             release_files.sign(folder, None)
     found = release_files.faults(folder, trusted)
