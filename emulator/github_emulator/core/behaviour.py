@@ -159,3 +159,9 @@ class Behaviour:
     """Whether check runs of `workflow_dispatch` satisfy required checks. They did not where people tried it
     (ThemeParks_JavaScript #37, hivecommons/hive #5286 and #5457, bmad-module-skill-forge #202, cpplint #360); GitHub's
     page "Troubleshooting required status checks" knows no such difference."""
+    own_refs: Literal["all", "rest", "none"] = "all"
+    """Who writes references that are neither branches nor tags, such as `refs/notes/x`. GitHub's page "Create a
+    reference" asks only for `refs/` and two slashes, and "List matching references" names notes. Projects push such
+    refs with the token of a workflow (Systemorph/MeshWeaver #782) or of an App (supabase/cli #5439). But
+    github/rest-api-description #2746 and github/docs #15536 know only `heads` and `tags`: then "none". No source says
+    whether `updateRefs` takes them: "rest" refuses them there alone."""

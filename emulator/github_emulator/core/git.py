@@ -71,6 +71,10 @@ class Git:
         """The names of all tags."""
         return [name.removeprefix("tags/") for name in self._refs if name.startswith("tags/")]
 
+    def refs(self) -> list[str]:
+        """The names of all references, without `refs/`."""
+        return sorted(self._refs)
+
     def branch(self, name: str) -> str | None:
         """A branch's tip; None when it does not exist."""
         return self.ref(f"heads/{name}")

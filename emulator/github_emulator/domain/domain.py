@@ -16,7 +16,7 @@ from github_emulator.domain.pulls.conversation import Conversation
 from github_emulator.domain.pulls.pulls import Pulls
 from github_emulator.domain.pulls.stacks import Stacks
 from github_emulator.domain.refs.refs import Refs
-from github_emulator.domain.refs.tags import Tags
+from github_emulator.domain.refs.tags import OwnRefs, Tags
 from github_emulator.domain.rules.merge_rules import MergeRules
 from github_emulator.domain.rules.ref_rules import RefRules
 from github_emulator.domain.rules.required_checks import RequiredChecks
@@ -51,6 +51,7 @@ class Domain:
         ref_rules = RefRules(context, rules=rules, required_checks=required_checks)
         self.refs = refs = Refs(context, accounts=accounts, checks=checks, pulls=pulls, ref_rules=ref_rules)
         self.tags = Tags(context.events, refs=refs)
+        self.own_refs = OwnRefs(context, refs=refs)
         self.mergeability = Mergeability(
             context, history=self.history, checks=checks, pulls=pulls, rules=rules, merge_rules=merge_rules
         )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from over_http.conftest import PERMISSIONS, Client
+from over_http.conftest import PERMISSIONS, Client, R
 
 PULL = """
 query($number: Int!) {
@@ -243,6 +243,27 @@ async def test_moved_ref_is_refused_in_either_words(client: Client) -> None:
         words.append(refused["errors"][0]["message"])
     assert client.repo.sha() == main
     assert [main in message for message in words] == [True, False]
+
+
+@pytest.mark.parametrize("own_refs", ["all", "rest", "none"])
+async def test_references_of_other_folders_are_written_as_the_switch_says(client: Client, own_refs: Any) -> None:
+    """To a blob or a commit, without webhooks; sources disagree whether GitHub takes such references, and where."""
+    client.github.behaviour.own_refs = own_refs
+    blob = (await client.call("POST", f"{R}/git/blobs", 201, json_body={"content": "tested\n"}))["sha"]
+    made, refused = (201, 204) if own_refs != "none" else (422, 422)
+    await client.call("POST", f"{R}/git/refs", made, json_body={"ref": "refs/imq/tested/1", "sha": blob})
+    await client.call("POST", f"{R}/git/refs", 422, json_body={"ref": "refs/imq/tested/1", "sha": blob})
+    await client.call("POST", f"{R}/git/refs", 422, json_body={"ref": "refs/imq/tested/2", "sha": "0" * 40})
+    await client.call("POST", f"{R}/git/refs", 422, json_body={"ref": "refs/pull/9/head", "sha": client.repo.sha()})
+    listed = [each["ref"] for each in (await client.get(f"{R}/git/matching-refs/imq")).content]
+    assert listed == ([] if own_refs == "none" else ["refs/imq/tested/1"])
+    update = {"name": "refs/imq/tested/1", "beforeOid": blob, "afterOid": "0" * 40}
+    known = (await ask(client, REPOSITORY_ID))["data"]["repository"]["id"]
+    answer = await ask(client, UPDATE, input={"repositoryId": known, "refUpdates": [update]})
+    assert ("errors" in answer) == (own_refs != "all")
+    await client.call("DELETE", f"{R}/git/refs/imq/tested/1", 422 if own_refs == "all" else refused)
+    await client.settle()
+    assert not {headers["X-GitHub-Event"] for headers, _ in client.receiver.received} & {"push", "create", "delete"}
 
 
 async def test_directory_of_a_commit_lists_its_entries_with_their_text(client: Client) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from github_emulator import payloads
 from github_emulator.callers.errors import Refusal, not_found
 from github_emulator.domain.refs.refs import Refs
-from github_emulator.domain.refs.tags import Tags
+from github_emulator.domain.refs.tags import OwnRefs, Tags
 from github_emulator.rest.answer import Answer
 from github_emulator.rest.call import Call
 from github_emulator.rest.routing import Routes
@@ -62,13 +62,9 @@ def get_ref(call: Call) -> Answer:
 
 @routes.repository("GET", "/git/matching-refs/{ref}", "contents=read", docs="#list-matching-references")
 def matching_refs(call: Call) -> Answer:
-    """The branches, tags and pull requests' references that start like this."""
-    start, git = call.params["ref"], call.repository.git
-    names = [f"heads/{name}" for name in git.branches()] + [f"tags/{name}" for name in git.tags()]
-    for number in call.repository.pulls:
-        ends = (f"pull/{number}/{end}" for end in ("head", "merge"))
-        names += [name for name in ends if git.ref(name) is not None]
-    return Answer([_shown(call, name) for name in names if name.startswith(start)])
+    """The references that start like this, of every folder."""
+    start = call.params["ref"]
+    return Answer([_shown(call, name) for name in call.repository.git.refs() if name.startswith(start)])
 
 
 @routes.repository("POST", "/git/refs", _WRITE, role="write", docs="#create-a-reference")
@@ -78,7 +74,7 @@ def create_ref(call: Call) -> Answer:
     if not ref.startswith("refs/") or ref.count("/") < 2:
         raise Refusal(422, "Reference name must start with 'refs/' and contain at least two slashes.")
     verbs, name = _verbs(call, ref.removeprefix("refs/"))
-    if not call.github.behaviour.unreachable_commits_kept and not _is_reachable(call, sha):
+    if not call.github.behaviour.unreachable_commits_kept and verbs is call.github.refs and not _is_reachable(call, sha):
         raise Refusal(422, "Object does not exist")
     verbs.create(call.repository, name, sha, actor=call.actor)
     return Answer(_shown(call, ref.removeprefix("refs/")), 201)
@@ -108,12 +104,15 @@ def _is_reachable(call: Call, sha: str) -> bool:
     return any(tip is not None and (tip == sha or git.is_ancestor(sha, tip)) for tip in tips)
 
 
-def _verbs(call: Call, ref: str) -> tuple[Refs | Tags, str]:
-    """Who changes a reference, and its name there; `refs/pull` is GitHub's own, and the emulator writes no others."""
+def _verbs(call: Call, ref: str) -> tuple[Refs | Tags | OwnRefs, str]:
+    """Who changes a reference, and its name there."""
     kind, _, name = ref.partition("/")
-    if kind not in ("heads", "tags"):
-        raise Refusal(422, "Reference update failed")
-    return (call.github.refs if kind == "heads" else call.github.tags), name
+    match kind:
+        case "heads":
+            return call.github.refs, name
+        case "tags":
+            return call.github.tags, name
+    return call.github.own_refs, ref
 
 
 def _shown(call: Call, name: str) -> dict[str, Any]:
