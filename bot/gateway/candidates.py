@@ -4,8 +4,9 @@ Refusals of `updateRefs` come as an answer of status 200 with errors. No source 
 IMQ goes by the words of rules.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -26,14 +27,15 @@ from bot.gateway.http.client import (
 from bot.gateway.http.connection import Connection
 from bot.gateway.merges import branch_pushes
 from bot.gateway.repository_api import CommitPart, FilePart
-from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer
+from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer, ShaAnswer
 from bot.gateway.snapshots import CheckReads
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import NO_BRANCH, BranchUpdate
+from queue_engine.domain.port import MARK_BRANCHES, MARK_FILE, MARKS, NO_BRANCH, NOTES, BranchUpdate
 from queue_engine.domain.run import CANDIDATE
+from queue_engine.rules.proof import object_name
 
 _SUFFIXES = (".yml", ".yaml")
 
@@ -122,6 +124,7 @@ _OF_RULES = (
 )
 """Words of rulesets (Kong/kong-operator #4536, dmf-mxl/mxl #356) and of classic protection."""
 _OF_TIPS = ("cannot be updated", "but expected", "is at ", "fast forward", "fast-forward", "already exists")
+_NO_OBJECT, _THERE, _GONE = "object does not exist", "reference already exists", "reference does not exist"
 _NO_DRAFTS = "draft pull requests are not supported"
 """GitHub's words in repositories without drafts, as message or in `errors` (cli/cli #520, SWE-agent #179)."""
 _OPEN_ALREADY = "a pull request already exists"
@@ -134,11 +137,89 @@ class CandidateApi(CheckReads):
         super().__init__(connection)
         self._node_ids: LRUCache[int, str] = LRUCache(1000)
         """GitHub's ids of repositories in GraphQL, which never change."""
+        self._marks: LRUCache[tuple[int, str], str] = LRUCache(1000)
+        """The commits of marks, by repository and text."""
+        self._marked_by_branch: LRUCache[int, bool] = LRUCache(1000)
+        """The repositories where GitHub refused a ref that is neither a branch nor a tag."""
 
     async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
         """`POST /repos/{owner}/{repo}/git/refs`."""
-        body = {"ref": f"refs/heads/{branch}", "sha": sha}
-        await self._write(repository, "POST", "/repos/{owner}/{repo}/git/refs", body)
+        await self._create_ref(repository, f"refs/heads/{branch}", sha)
+
+    async def _create_ref(self, repository: Repository, ref: str, sha: str) -> None:
+        await self._write(repository, "POST", "/repos/{owner}/{repo}/git/refs", {"ref": ref, "sha": sha})
+
+    async def mark_tested(self, repository: Repository, tree: str, text: str) -> tuple[str, str]:
+        """`POST /repos/{owner}/{repo}/git/refs`, for a ref of IMQ's own, or for a branch."""
+        if repository.id not in self._marked_by_branch:
+            ref, blob = f"{MARKS}{tree}", object_name(text)
+            try:
+                await self._point(repository, ref, blob, partial(self._write_blob, repository, text))
+            except Invalid:
+                self._marked_by_branch[repository.id] = True
+            else:
+                return ref, blob
+        branch, made = f"{MARK_BRANCHES}{tree}", partial(self._write_mark, repository, text)
+        commit = self._marks.get((repository.id, text)) or await made()
+        return branch, await self._point(repository, branch, commit, made)
+
+    async def _point(self, repository: Repository, ref: str, target: str, made: Callable[[], Awaitable[str]]) -> str:
+        """Create a ref, or move it there; `made` writes the object where GitHub lacks it. Returns the target."""
+        try:
+            await self._create_ref(repository, ref, target)
+        except Invalid as refusal:
+            words = refusal.message.lower()
+            if _NO_OBJECT in words:
+                target = await made()
+                await self._create_ref(repository, ref, target)
+            elif _THERE in words:
+                await self._move_ref(repository, ref, target, force=True)
+            else:
+                raise
+        return target
+
+    async def _move_ref(self, repository: Repository, ref: str, target: str, *, force: bool) -> None:
+        """`PATCH /repos/{owner}/{repo}/git/refs/{ref}`."""
+        template = "/repos/{owner}/{repo}/git/refs{/ref*}"
+        variables = {**owner_and_repo(repository), "ref": ref.split("/")[1:]}
+        await self._connection.call(
+            repository, Call("PATCH", template, variables, body={"sha": target, "force": force})
+        )
+
+    async def _write_blob(self, repository: Repository, text: str) -> str:
+        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/git/blobs", {"content": text})
+        return parse_answer(ShaAnswer, answer).sha
+
+    async def _write_mark(self, repository: Repository, text: str) -> str:
+        tree = await self._write_tree(repository, None, {MARK_FILE: text})
+        made = await self.create_commit(repository, tree, (), f"[skip ci] IMQ tested a tree\n\n{text}")
+        self._marks[repository.id, text] = made.sha
+        return made.sha
+
+    async def _write_tree(self, repository: Repository, onto: str | None, files: Mapping[str, str]) -> str:
+        """`POST /repos/{owner}/{repo}/git/trees`: the tree `onto` with these files."""
+        entries = [{"path": path, "mode": "100644", "type": "blob", "content": text} for path, text in files.items()]
+        body: dict[str, Any] = {"tree": entries} | ({} if onto is None else {"base_tree": onto})
+        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/git/trees", body)
+        return parse_answer(ShaAnswer, answer).sha
+
+    async def write_notes(self, repository: Repository, onto: Commit | None, notes: Mapping[str, str]) -> Commit:
+        """`POST .../git/trees` and `POST .../git/commits`, then `PATCH` or `POST` of the ref."""
+        # The folders are those of `git notes` in a repository with many of them: it reads both forms.
+        files = {f"{commit[:2]}/{commit[2:]}": text for commit, text in notes.items()}
+        tree = await self._write_tree(repository, None if onto is None else onto.tree, files)
+        parents = () if onto is None else (onto.sha,)
+        made = await self.create_commit(repository, tree, parents, f"Notes of {len(notes)} landings by IMQ")
+        try:
+            if onto is None:
+                await self._create_ref(repository, NOTES, made.sha)
+            else:
+                await self._move_ref(repository, NOTES, made.sha, force=False)
+        except Invalid as refusal:
+            if any(each in refusal.message.lower() for each in (_THERE, _GONE, *_OF_TIPS)):
+                raise HeadConflict(refusal.message, status=refusal.status) from refusal
+            raise
+        return made
 
     async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
         """`GET /repos/{owner}/{repo}/git/matching-refs/heads/imq`: published branches and build branches."""
@@ -302,7 +383,8 @@ def _unsupported(missing: Exception) -> Forbidden:
 def _ref_update(update: BranchUpdate) -> dict[str, Any]:
     before = {} if update.before is None else {"beforeOid": update.before}
     return {
-        "name": f"refs/heads/{update.branch}",
+        # GitHub lets no branch begin so (its changelog of 2023-03-23).
+        "name": update.branch if update.branch.startswith("refs/") else f"refs/heads/{update.branch}",
         "afterOid": update.after or NO_BRANCH,
         "force": update.force,
         **before,

@@ -16,7 +16,7 @@ from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_li
 from bot.gateway.http.installation_tokens import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.rule_schemas import BranchAnswer
-from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, ReviewAnswer
+from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, RefAnswer, ReviewAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import Branch, Review
@@ -219,11 +219,25 @@ class RepositoryApi(CommentApi):
             return None
         return conversions.branch_tip(answer)
 
+    async def ref_target(self, repository: Repository, ref: str) -> str | None:
+        """`GET /repos/{owner}/{repo}/git/ref/{ref}`."""
+        template = "/repos/{owner}/{repo}/git/ref{/ref*}"
+        call = Call("GET", template, {**owner_and_repo(repository), "ref": ref.split("/")[1:]})
+        try:
+            page = await self._connection.call(repository, call, fresh=True)
+        except NotFound:
+            return None
+        return parse_answer(RefAnswer, page.data).object.sha
+
     async def delete_branch(self, repository: Repository, branch: str) -> None:
-        """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`; GitHub answers 422 for one that is gone."""
+        """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`."""
+        await self.delete_ref(repository, f"refs/heads/{branch}")
+
+    async def delete_ref(self, repository: Repository, ref: str) -> None:
+        """`DELETE /repos/{owner}/{repo}/git/refs/{ref}`; GitHub answers 422 for one that is gone."""
         # Part by part: GitHub wants the slashes of a name as they are, and `fix#12` sent as it is would delete `fix`.
-        template = "/repos/{owner}/{repo}/git/refs/heads{/ref*}"
-        call = Call("DELETE", template, {**owner_and_repo(repository), "ref": branch.split("/")})
+        template = "/repos/{owner}/{repo}/git/refs{/ref*}"
+        call = Call("DELETE", template, {**owner_and_repo(repository), "ref": ref.split("/")[1:]})
         try:
             await self._connection.call(repository, call)
         except NotFound:

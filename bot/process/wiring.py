@@ -31,6 +31,7 @@ from bot.http.client_address import ClientAddresses, UntrustedProxy
 from bot.metrics import Metrics
 from bot.metrics.gauges import ProcessReporter, RequestCounts
 from bot.passport.keys import KEYS_PATH, PassportKeys, PublishedKeys
+from bot.passport.notes import PassportNotes
 from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
 from bot.registration.step_pages import InstalledPage
@@ -55,8 +56,9 @@ from queue_engine.core.observability.progress import ProgressLog, ProgressNotifi
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import attempt_level, is_retryable
 from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.landing import NOTES_JOB
 from queue_engine.executor.scheduler import Scheduler
-from queue_engine.handlers.inbox import Inbox
+from queue_engine.handlers.inbox import Inbox, obeying_limits
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.restored import refetch_after_pause
@@ -276,7 +278,12 @@ class Bot:
     def _worker(self) -> Worker:
         access = Access(self.engine, self.gateway.people)
         bulk = BulkJobs(self.engine, access, self.waits)
-        handlers = {**self.inbox.handlers(), **bulk.handlers(), **self._sinks.sender.handlers()}
+        handlers = {
+            **self.inbox.handlers(),
+            **bulk.handlers(),
+            **self._sinks.sender.handlers(),
+            NOTES_JOB: obeying_limits(PassportNotes(self.engine).write, self._random),
+        }
         self.metrics.expect_jobs(tuple(handlers))
         return create_worker(self.engine, handlers, self._sinks.jobs.of_dead_letter)
 

@@ -198,6 +198,19 @@ class MergeRules:
         Shared(keys.operators, "nothing", _BRANCHES),
         "A branch, such as `imq-green/{base}`, that IMQ moves to each commit that it proved; absent is off.",
     )
+    tested_refs: frozenset[RequiredCheck] = key(
+        frozenset(),
+        kinds.CHECKS,
+        Shared(keys.operators, "nothing", _BRANCHES),
+        "Checks, as names or `name` with `app`. Before it lands a tree on which all of them passed, IMQ points "
+        "`refs/imq/tested/TREE` at a mark, so that workflows need not test it again. Absent is off.",
+    )
+    notes: bool = key(
+        False,
+        kinds.TRUTH,
+        Shared(keys.operators, "nothing", _BRANCHES),
+        "Write the passport of each landing as a note into `refs/notes/imq`, within an hour.",
+    )
     delete_branch: bool = key(
         False,
         kinds.TRUTH,

@@ -42,11 +42,21 @@ NO_BRANCH = "0" * 40
 """GitHub's name for the tip of a branch that does not exist."""
 
 
+NOTES = "refs/notes/imq"
+"""The ref of the notes of landings."""
+
+MARKS, MARK_BRANCHES = "refs/imq/tested/", "refs/heads/imq-tested/"
+"""How the refs of tested trees begin; the branches are for a GitHub that takes no other refs. The tree follows."""
+
+MARK_FILE = "imq-tested"
+"""The one file of the commit at which such a branch is: it has the text of the mark."""
+
+
 @dataclass(frozen=True, slots=True)
 class BranchUpdate:
     """A move of one branch: `before` is the expected tip, None for any; `after` None deletes the branch.
 
-    With `NO_BRANCH` as `before` the branch must not exist.
+    With `NO_BRANCH` as `before` the branch must not exist. A name that begins with `refs/` is that of any ref.
     """
 
     branch: str
@@ -301,6 +311,10 @@ class Reads(Files, Protocol):
         """`GET /repos/{o}/{r}/branches/{branch}`; None if there is no such branch."""
         ...
 
+    async def ref_target(self, repository: Repository, ref: str) -> str | None:
+        """`GET /repos/{o}/{r}/git/ref/{ref}`: the object that a ref such as `refs/notes/x` points at; None: no ref."""
+        ...
+
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
         ...
@@ -408,6 +422,27 @@ class Writes(Protocol):
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
         """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; a missing branch is no error."""
+        ...
+
+    async def delete_ref(self, repository: Repository, ref: str) -> None:
+        """`DELETE /repos/{o}/{r}/git/{ref}`, of any ref such as `refs/notes/x`; a missing one is no error."""
+        ...
+
+    async def mark_tested(self, repository: Repository, tree: str, text: str) -> tuple[str, str]:
+        """`POST /repos/{o}/{r}/git/refs`: point `refs/imq/tested/TREE` at the blob of a mark's text.
+
+        Where GitHub refuses such a ref, it is the branch `imq-tested/TREE`, at a commit with the mark as its one file.
+        Another target of the ref is replaced by a second request. The first ref of a mark takes one request more, and
+        its first branch two. Returns the ref's name and its target. Raises Invalid if a rule forbids it.
+        """
+        ...
+
+    async def write_notes(self, repository: Repository, onto: Commit | None, notes: Mapping[str, str]) -> Commit:
+        """Add git notes by their commits to `refs/notes/imq`, whose present commit is `onto`; returns the new one.
+
+        `POST .../git/trees`, `POST .../git/commits`, `PATCH .../git/refs/notes/imq`: three requests for all notes.
+        Raises HeadConflict if the ref is elsewhere.
+        """
         ...
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, is_proved, result_of
@@ -12,7 +13,13 @@ from queue_engine.effects.context import Change
 
 
 async def record_landing(
-    change: Change, entry: Entry, landed: Commit, run: Run | None = None, *, untested: Sequence[str] = ()
+    change: Change,
+    entry: Entry,
+    landed: Commit,
+    policy: Policy,
+    run: Run | None = None,
+    *,
+    untested: Sequence[str] = (),
 ) -> bool:
     """Store what landed an entry, with the proof and the consents; returns whether CI tested exactly this tree.
 
@@ -22,6 +29,10 @@ async def record_landing(
     record = landing_data(entry, landed, run, consents, untested) | {
         "landed": {"commit": landed.sha, "tree": landed.tree, "at": change.now.isoformat()}
     }
+    if policy.merge.tested_refs:
+        mark = await change.tx.proof_marks.of_tree(entry.repository.id, landed.tree)
+        if mark is not None and mark.ref is not None:
+            record["ref"] = {"name": mark.ref, "object": mark.object}
     key_id, signatures = None, tuple[str, ...]()
     if change.sign is not None:
         key_id, signatures = await change.sign(change.tx, record, change.now)

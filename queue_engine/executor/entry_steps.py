@@ -35,6 +35,7 @@ from queue_engine.effects.record import set_aside
 from queue_engine.executor import requests
 from queue_engine.executor.front import StallFacts, hold_for_base, record_refused_merge, record_stall
 from queue_engine.executor.landing import land_merged
+from queue_engine.executor.proof_marks import mark_tested
 from queue_engine.executor.reads import read_entry_fact
 from queue_engine.executor.run_store import (
     AS_USUAL,
@@ -246,6 +247,8 @@ class EntrySteps:
 
     async def _merge(self, entry: Entry, how: actions.Merge) -> datetime | None:
         refused, self._facts = self._facts.refused_methods, Facts()
+        if not self._in_trains:
+            await mark_tested(self._engine, self._queue, entry.run.tested_tree, entry.run.proof, self._policy)
         try:
             answer = await requests.merge(self._engine.github, entry, how, refused, self._engine.clock.now())
         except RateLimitError as limited:  # GitHub did not merge, so there is no lost answer to find.

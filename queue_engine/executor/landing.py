@@ -7,6 +7,7 @@ so that the merge made an untested tree. A webhook reports the landing, or a swe
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import structlog
@@ -35,6 +36,12 @@ from queue_engine.rules.departure_facts import is_requested_merge
 from queue_engine.rules.transitions import check_transition
 
 _log = structlog.get_logger("imq.landing")
+
+NOTES_JOB = "write_notes"
+"""Kind of the job that writes the passports of a repository's landings as notes."""
+
+NOTES_AFTER = timedelta(minutes=10)
+"""How long landings are collected, so that their notes share requests."""
 
 GREEN_JOB = "move_green_branch"
 """Kind of the job that moves a base's green branch to a commit that was proved."""
@@ -130,13 +137,14 @@ async def land(
         await tx.entries.remove(entry)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await tx.pending_merges.remove(entry.repository.id, entry.number)
-        proved = await record_landing(change, entry, landed, run, untested=untested)
+        proved = await record_landing(change, entry, landed, policy, run, untested=untested)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
         await remove_testing_label(tx, entry, policy, now)
         await change.record(
             EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
         )
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
+        await _schedule_notes(change, entry.repository, policy)
         for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
             await tx.entries.save(replace(other, newer_tip=landed.sha))
         if mismatch is None:
@@ -282,12 +290,13 @@ async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommi
         tx, now = change.tx, change.now
         if not await tx.pending_merges.remove(entry.repository.id, entry.number):
             return
-        proved = await record_landing(change, entry, landed, untested=found.untested)
+        proved = await record_landing(change, entry, landed, policy, untested=found.untested)
         await tx.rejections.clear(entry.repository.id, entry.number)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=found.untested)
         data = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
         await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=data)
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
+        await _schedule_notes(change, entry.repository, policy)
         await tx.queues.wake(queue.id, now)
         if proved:
             await schedule_green(change, queue.id, landed.sha, policy)
@@ -296,6 +305,19 @@ async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommi
         else:
             await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch)
     _log_landing(entry, landed, mismatch)
+
+
+async def _schedule_notes(change: Change, repository: Repository, policy: Policy) -> None:
+    """Have the landing's passport written as a note, where the configuration asks for that."""
+    if policy.merge.notes:
+        await change.tx.jobs.enqueue_once(
+            kind=NOTES_JOB,
+            request={"repository_id": repository.id},
+            process_id=f"{NOTES_JOB}:{repository.id}",
+            now=change.now,
+            not_before=change.now + NOTES_AFTER,
+            priority=-1,
+        )
 
 
 async def schedule_green(change: Change, queue_id: int, sha: str, policy: Policy) -> None:

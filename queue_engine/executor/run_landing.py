@@ -33,6 +33,7 @@ from queue_engine.executor.cleanup import schedule_close
 from queue_engine.executor.entry_steps import counted_on, entry_trace, steps_of
 from queue_engine.executor.landing import land
 from queue_engine.executor.members import leaves_for_absent, merges_refused, read_members, verify
+from queue_engine.executor.proof_marks import mark_tested
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import key_of, pull_request_checks_of
@@ -94,6 +95,7 @@ async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
                 await change.tx.entries.save(replace(entry, run=requested))
                 await record_merge_request(change.tx, entry, entry.head, change.now)
     assert run.id is not None
+    await mark_tested(state.engine, state.queue, run.members[-1].tree, run.proof, state.policy)
     state.landing.add(run.id)
     return True
 

@@ -49,6 +49,7 @@ from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
 from queue_engine.executor.landing import GREEN_JOB, move_green
+from queue_engine.executor.proof_marks import EXPIRE_JOB, delete_expired
 from queue_engine.handlers.branch_events import Branches
 from queue_engine.handlers.check_events import CheckReports, rerun_requested, reviewed
 from queue_engine.handlers.lost_deliveries import DELIVERIES
@@ -148,13 +149,14 @@ class Inbox:
 
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""
-        patient = partial(_obeying_limits, random=self._engine.random)
+        patient = partial(obeying_limits, random=self._engine.random)
         return {
             webhooks.WEBHOOK_JOB: patient(self._follow),
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
             GREEN_JOB: patient(partial(move_green, self._engine)),
+            EXPIRE_JOB: patient(partial(delete_expired, self._engine)),
             **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
             SHADOW_JOB: patient(self._shadow.judge),
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
@@ -315,7 +317,7 @@ def _attempt_of(job: Job) -> webhooks.LabelRetry:
     )
 
 
-def _obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
+def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     """Hold a job after a rate limit, a lost compare-and-set or a stale read, so that it does not count as failed.
 
     Holds for stale reads have a limit of their own; the job keeps its place in its process, and reads again. A job

@@ -1,4 +1,4 @@
-"""Delete rows that have expired, with the first sweep of each hour.
+"""Delete rows that have expired, with the first sweep of each hour, and have jobs delete refs that have.
 
 The timeline, the departures and the records of landings are deleted by age, a thousand in one transaction: no other
 transaction waits long for one. The events that a decision needs stay (`Timeline.purge`).
@@ -12,6 +12,7 @@ from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.effects.context import Engine
+from queue_engine.executor.proof_marks import schedule_expiry
 from queue_engine.store.outbox.outbox import KEPT
 from queue_engine.store.request_records import KEPT as REQUESTS_KEPT
 
@@ -64,6 +65,7 @@ class TableLimits:
             await change.tx.configuration_files.purge(change.now - _HOUR)
             await change.tx.requests.purge(change.now - REQUESTS_KEPT)
             await change.tx.pending_merges.purge(change.now - PENDING_MERGES_KEPT)
+            await schedule_expiry(change)
         if self._timeline_kept is not None:
             await self._purge_timeline(self._timeline_kept)
         if self._landings_kept is not None:

@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from hashlib import sha256
+from hashlib import sha1, sha256
 from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, MergeMethod, RequiredCheck
 from queue_engine.domain.landing_record import CheckProof, LandingProof, ProofKind
+from queue_engine.domain.port import MARK_FILE
 from queue_engine.rules.check_progress import safe_link
 from queue_engine.rules.checks import counted
 
@@ -36,6 +37,43 @@ def check_proofs(commit: str, reports: Iterable[CheckReport], kind: ProofKind | 
         for each in reports
         if each.state is CheckState.PASSED
     )
+
+
+def mark_text(base_branch: str, checks: Iterable[RequiredCheck]) -> str:
+    """Return what a mark says: on candidates for this branch these checks passed. The same words always.
+
+    A ref names the tested tree, and the mark has the rest: a tree that was tested for another branch, or by other
+    checks, has another mark.
+    """
+    named = sorted(each.name if each.app_id is None else f"{each.name} ({each.app_id})" for each in checks)
+    return "".join(f"{line}\n" for line in ("imq-tested v1", f"branch {base_branch}", *(f"check {it}" for it in named)))
+
+
+def object_name(text: str) -> str:
+    """Return the name that git gives a file with this text: its SHA-1, as GitHub's repositories have it."""
+    return _object_name(b"blob", text.encode())
+
+
+def mark_tree(mark: str) -> str:
+    """Return the name of the tree that has the mark of this name as its one file."""
+    return _object_name(b"tree", b"100644 %b\0%b" % (MARK_FILE.encode(), bytes.fromhex(mark)))
+
+
+def _object_name(kind: bytes, data: bytes) -> str:
+    return sha1(b"%b %d\0%b" % (kind, len(data), data), usedforsecurity=False).hexdigest()
+
+
+def is_marked(proof: LandingProof | None, checks: Collection[RequiredCheck]) -> bool:
+    """Whether each of these checks succeeded on the tested tree itself: one that was skipped tested nothing."""
+    if proof is None or not checks:
+        return False
+    passed = {
+        (each.name, app)
+        for each in proof.checks
+        if each.conclusion == "success" and each.kind in (None, ProofKind.SAME_TREE)
+        for app in (each.app, None)
+    }
+    return all((each.name, each.app_id) in passed for each in checks)
 
 
 def fingerprint(value: object) -> str:

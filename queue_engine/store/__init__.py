@@ -32,6 +32,7 @@ from queue_engine.store.known import KnownFacts, ReconcilerState
 from queue_engine.store.landing_records import LandingKeys, LandingRecords
 from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.outbox.outbox import CommandReplies, Outbox
+from queue_engine.store.proof_marks import ProofMarks
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
 from queue_engine.store.rejections import Rejections, Throttles
@@ -103,6 +104,10 @@ class Transaction:
     @cached_property
     def landing_keys(self) -> LandingKeys:
         return LandingKeys(self.connection)
+
+    @cached_property
+    def proof_marks(self) -> ProofMarks:
+        return ProofMarks(self.connection)
 
     @cached_property
     def stalls(self) -> Stalls:

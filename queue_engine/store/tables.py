@@ -239,6 +239,28 @@ landing_keys = Table(
 )
 """The keys that sign landings, or did: all stay, so that what they signed can be verified."""
 
+proof_marks = Table(
+    "proof_marks",
+    metadata,
+    Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
+    Column("tree", String(64), primary_key=True),
+    Column("mark", String(64), nullable=False),
+    Column("ref", String(255)),
+    Column("object", String(64)),
+    Column("expires_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.KEPT)),
+)
+"""The refs that say of a tree that it was tested. `ref` and `object` are NULL until GitHub has answered."""
+
+landing_notes = Table(
+    "landing_notes",
+    metadata,
+    Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
+    Column("landing_id", BigInteger, nullable=False),
+    Column("tip", String(64)),
+    Column("tree", String(64)),
+)
+"""Up to which landing a repository has notes, and the commit of these notes with its tree."""
+
 shadow_pulls = Table(
     "shadow_pulls",
     metadata,

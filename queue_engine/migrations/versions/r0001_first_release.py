@@ -196,6 +196,26 @@ def _queues() -> None:
         sa.Column("until", _INSTANT),
     )
     op.create_table(
+        "proof_marks",
+        sa.Column(
+            "repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), primary_key=True, autoincrement=False
+        ),
+        sa.Column("tree", sa.String(64), primary_key=True),
+        sa.Column("mark", sa.String(64), nullable=False),
+        sa.Column("ref", sa.String(255)),
+        sa.Column("object", sa.String(64)),
+        sa.Column("expires_at", _INSTANT, nullable=False, index=True),
+    )
+    op.create_table(
+        "landing_notes",
+        sa.Column(
+            "repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), primary_key=True, autoincrement=False
+        ),
+        sa.Column("landing_id", sa.BigInteger(), nullable=False),
+        sa.Column("tip", sa.String(64)),
+        sa.Column("tree", sa.String(64)),
+    )
+    op.create_table(
         "shadow_pulls",
         sa.Column(
             "repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), primary_key=True, autoincrement=False

@@ -105,7 +105,9 @@ class Refs:
             raise Invalid("Update is not a fast forward")
         if sha is not None:
             default = git.branch(repository.default_branch) or sha
-            self._check_workflows(repository, before or git.merge_base(default, sha) or default, sha, actor)
+            # A history of its own has only what its commits add.
+            left = before or git.merge_base(default, sha) or git.write_tree(None, {})
+            self._check_workflows(repository, left, sha, actor)
         self._ref_rules.check(repository, branch, before, sha, actor=actor, force=forced)
 
     def move(

@@ -74,7 +74,8 @@ def create_ref(call: Call) -> Answer:
     if not ref.startswith("refs/") or ref.count("/") < 2:
         raise Refusal(422, "Reference name must start with 'refs/' and contain at least two slashes.")
     verbs, name = _verbs(call, ref.removeprefix("refs/"))
-    if not call.github.behaviour.unreachable_commits_kept and verbs is call.github.refs and not _is_reachable(call, sha):
+    keeps_all = call.github.behaviour.unreachable_commits_kept or verbs is not call.github.refs
+    if not keeps_all and not _is_reachable(call, sha):
         raise Refusal(422, "Object does not exist")
     verbs.create(call.repository, name, sha, actor=call.actor)
     return Answer(_shown(call, ref.removeprefix("refs/")), 201)

@@ -89,6 +89,8 @@ merge:
   delete_branch: true
   queued_by: true
   green_branch: green/{base}
+  tested_refs: [test, {name: build, app: 15368}]
+  notes: true
 checks:
   required: [test, {name: build, app: 15368}]
   queue_only: e2e
@@ -143,6 +145,8 @@ ALL_OF_IT = Policy(
         delete_branch=True,
         queued_by=True,
         green_branch="green/{base}",
+        tested_refs=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
+        notes=True,
     ),
     checks=CheckRules(
         required=frozenset({RequiredCheck("test", None), RequiredCheck("build", 15368)}),
@@ -301,6 +305,8 @@ def test_as_keys_shows_what_was_written() -> None:
         "delete_branch": False,
         "queued_by": False,
         "green_branch": None,
+        "tested_refs": [],
+        "notes": False,
     }
 
 

@@ -55,6 +55,8 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "merge.body": ('merge: {body: "Reviewed-by: rhea"}', None),
     "merge.delete_branch": ("merge: {delete_branch: true}", False),
     "merge.green_branch": ("merge: {green_branch: 'release/{base}'}", None),
+    "merge.tested_refs": ("merge: {tested_refs: test}", frozenset()),
+    "merge.notes": ("merge: {notes: true}", False),
     "checks.testing_label": ("checks: {testing_label: deploy}", "merge-queue-testing"),
     "checks.ignored": ("checks: {ignored: '*'}", ()),
     "checks.land_without": ("checks: {land_without: true}", False),

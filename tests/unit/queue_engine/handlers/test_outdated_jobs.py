@@ -8,7 +8,7 @@ import pytest
 
 from queue_engine.core.jobs.job import Hold, Job, Outcome
 from queue_engine.domain.errors import ReadLagError, StaleRead
-from queue_engine.handlers.inbox import _obeying_limits
+from queue_engine.handlers.inbox import obeying_limits
 
 
 async def outdated(job: Job) -> Outcome | None:
@@ -38,16 +38,16 @@ async def test_outdated_read_is_asked_again_within_seconds_whatever_put_the_job_
 ) -> None:
     """Workers that died, tries that failed, limits and other holds do not use up the four looks of an outdated read."""
     held = Hold(timedelta(seconds=seconds), "outdated_read")
-    assert await _obeying_limits(outdated, lambda: 0.5)(job) == held
+    assert await obeying_limits(outdated, lambda: 0.5)(job) == held
 
 
 async def test_outdated_read_that_stays_outdated_is_a_failure_like_others() -> None:
     """After four looks GitHub is in trouble."""
     with pytest.raises(StaleRead):
-        await _obeying_limits(outdated, lambda: 0.5)(a_job(outdated_read=4))
+        await obeying_limits(outdated, lambda: 0.5)(a_job(outdated_read=4))
 
 
 async def test_job_whose_token_is_too_new_is_held_however_often() -> None:
     """Each process that starts begins with new tokens: that is no failure of the job."""
     job = a_job(claims=20, too_early=19)
-    assert await _obeying_limits(early, lambda: 0.5)(job) == Hold(timedelta(seconds=2), "too_early")
+    assert await obeying_limits(early, lambda: 0.5)(job) == Hold(timedelta(seconds=2), "too_early")

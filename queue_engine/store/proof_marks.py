@@ -1,0 +1,123 @@
+"""The refs that say of a tree that it was tested, and how far the notes of landings are written."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Row, bindparam, delete, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.database.database import Upsert
+from queue_engine.store.tables import landing_notes, proof_marks
+
+_OWN = (
+    proof_marks.c.repository_id == bindparam("its_repository", type_=BigInteger),
+    proof_marks.c.tree == bindparam("its_tree"),
+)
+_OF_TREE = select(proof_marks).where(*_OWN)
+_EXPIRED = (
+    select(proof_marks)
+    .where(
+        proof_marks.c.repository_id == bindparam("its_repository", type_=BigInteger),
+        proof_marks.c.expires_at <= bindparam("its_time"),
+    )
+    .order_by(proof_marks.c.expires_at)
+    .limit(bindparam("at_most", type_=BigInteger))
+)
+_WITH_EXPIRED = select(proof_marks.c.repository_id).where(proof_marks.c.expires_at <= bindparam("its_time")).distinct()
+_WRITTEN = update(proof_marks).where(*_OWN).values(ref=bindparam("its_ref"), object=bindparam("its_object"))
+_SAVE = Upsert(
+    proof_marks,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id", "tree"],
+        set_={name: insert.excluded[name] for name in ("mark", "ref", "object", "expires_at")},
+    ),
+)
+_NOTES = select(landing_notes).where(landing_notes.c.repository_id == bindparam("its_repository", type_=BigInteger))
+_SAVE_NOTES = Upsert(
+    landing_notes,
+    lambda insert: insert.on_conflict_do_update(
+        index_elements=["repository_id"],
+        set_={name: insert.excluded[name] for name in ("landing_id", "tip", "tree")},
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProofMark:
+    """A ref that says of a tree that it was tested."""
+
+    repository_id: int
+    tree: str
+    mark: str
+    """The name of the blob that the ref points at, which says for which branch, and by which checks."""
+    expires_at: datetime
+    ref: str | None = None
+    """Its full name; None until GitHub has answered."""
+    object: str | None = None
+    """What it points at: the blob, or a commit that has the blob as a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandingNotes:
+    """The notes of a repository, as IMQ left them."""
+
+    landing_id: int = 0
+    """The last landing with a note."""
+    tip: str | None = None
+    """The commit of the notes; None: IMQ has written none."""
+    tree: str | None = None
+
+
+class ProofMarks:
+    """Both, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def of_tree(self, repository_id: int, tree: str) -> ProofMark | None:
+        """Return the mark of a tree; expired ones too, as long as their refs may be there."""
+        row = (await self._connection.execute(_OF_TREE, _own(repository_id, tree))).one_or_none()
+        return None if row is None else _mark_of(row)
+
+    async def save(self, mark: ProofMark) -> None:
+        """Store a mark, in place of the tree's former one."""
+        row = {name: getattr(mark, name) for name in ProofMark.__dataclass_fields__}
+        await self._connection.execute(_SAVE.on(self._connection), row)
+
+    async def written(self, repository_id: int, tree: str, ref: str, target: str) -> None:
+        """Store that GitHub has the ref, and what it points at."""
+        await self._connection.execute(_WRITTEN, {**_own(repository_id, tree), "its_ref": ref, "its_object": target})
+
+    async def with_expired(self, now: datetime) -> Sequence[int]:
+        """Return the repositories with marks that have expired."""
+        return list((await self._connection.execute(_WITH_EXPIRED, {"its_time": now})).scalars())
+
+    async def expired(self, repository_id: int, now: datetime, *, at_most: int) -> tuple[ProofMark, ...]:
+        """Return marks of a repository that have expired, the oldest first."""
+        given = {"its_repository": repository_id, "its_time": now, "at_most": at_most}
+        return tuple(map(_mark_of, await self._connection.execute(_EXPIRED, given)))
+
+    async def remove(self, marks: Sequence[ProofMark]) -> None:
+        """Forget marks, unless another one has taken their place meanwhile."""
+        places = [(each.repository_id, each.tree, each.expires_at) for each in marks]
+        own = tuple_(proof_marks.c.repository_id, proof_marks.c.tree, proof_marks.c.expires_at)
+        await self._connection.execute(delete(proof_marks).where(own.in_(places)))
+
+    async def notes(self, repository_id: int) -> LandingNotes:
+        """Return how far the notes of a repository are written."""
+        row = (await self._connection.execute(_NOTES, {"its_repository": repository_id})).one_or_none()
+        return LandingNotes() if row is None else LandingNotes(row.landing_id, row.tip, row.tree)
+
+    async def save_notes(self, repository_id: int, notes: LandingNotes) -> None:
+        """Store how far the notes of a repository are written."""
+        row = {"landing_id": notes.landing_id, "tip": notes.tip, "tree": notes.tree}
+        await self._connection.execute(_SAVE_NOTES.on(self._connection), {"repository_id": repository_id, **row})
+
+
+def _own(repository_id: int, tree: str) -> dict[str, object]:
+    return {"its_repository": repository_id, "its_tree": tree}
+
+
+def _mark_of(row: Row[tuple[object, ...]]) -> ProofMark:
+    return ProofMark(row.repository_id, row.tree, row.mark, row.expires_at, row.ref, row.object)

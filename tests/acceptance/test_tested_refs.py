@@ -1,0 +1,196 @@
+"""Refs that spare the base's workflows a tree that was tested: written before the landing, never a lie (P1, P2, P7)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from github_emulator import Job, Trigger
+from queue_engine.domain.facts import RequiredCheck
+from queue_engine.executor.proof_marks import KEPT
+from queue_engine.rules.proof import mark_text, mark_tree, object_name
+from tests.acceptance.landing_witness import landings
+from tests.acceptance.train_world import a_train_world, queue_all
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+POST, PATCH, MERGE = (
+    "POST /repos/{owner}/{repo}/git/refs",
+    "PATCH /repos/{owner}/{repo}/git/refs/{ref}",
+    "PUT /repos/{owner}/{repo}/pulls/{number}/merge",
+)
+BLOB, TREE, COMMIT = (f"POST /repos/{{owner}}/{{repo}}/git/{each}" for each in ("blobs", "trees", "commits"))
+WRITES = (POST, PATCH, BLOB, TREE, COMMIT)
+MARK = object_name(mark_text("main", [RequiredCheck("test", None)]))
+
+
+def marks(world: World) -> dict[str, str]:
+    """The marked trees, with the name of each mark: a branch has it as a file."""
+    git, found = world.repository.record.git, dict[str, str]()
+    for name in git.refs():
+        if name.startswith("imq/tested/"):
+            found[name.rpartition("/")[2]] = str(git.ref(name))
+        elif name.startswith("heads/imq-tested/"):
+            found[name.rpartition("/")[2]] = git.entry(str(git.ref(name)), "imq-tested").sha
+    return found
+
+
+@asynccontextmanager
+async def a_repeating_world(
+    directory: Path, tested_refs: str = "[test]", own_refs: Any = "all", trains: str = "off"
+) -> AsyncIterator[tuple[World, Any]]:
+    """A world whose workflow tests pull requests and pushes; the job has the lines that `imq doctor` names."""
+    async with a_world(directory, ci=False, protect=False) as world:
+        world.github.behaviour.own_refs = own_refs
+
+        def runs(run: Any) -> bool:
+            tree, branch = world.repository.tree(run.tested_sha), run.suite.head_branch
+            mark = object_name(mark_text(branch, [RequiredCheck("test", None)]))
+            return run.event != "push" or marks(world).get(tree) != mark
+
+        workflow = world.repository.add_workflow(
+            jobs=[Job("test", duration=CI_TIME, guard=runs)],
+            on=[Trigger("push", branches=["main", "imq/**"]), "pull_request"],
+        )
+        world.repository.protect("main", required_checks=["test"])
+        text = f"trains: {trains}\nmerge: {{tested_refs: {tested_refs}}}\n"
+        world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        yield world, workflow
+
+
+async def let_expire(world: World) -> None:
+    """Two weeks pass at once, and then the hours in which IMQ cleans up."""
+    world.clock.set(world.clock.now() + KEPT)
+    await world.pass_time(timedelta(hours=2))
+
+
+async def land(world: World, *names: str) -> list[Any]:
+    """Land these pull requests, which do not conflict, and let the base's workflows end."""
+    pulls = [world.open(each) for each in names]
+    await world.pass_time(CI_TIME * 2)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.pass_time(CI_TIME * 2)
+    return pulls
+
+
+def outcomes(world: World, workflow: Any) -> list[str]:
+    """How the test of each push to the base ended, oldest first."""
+    on_base = [run for run in workflow.runs if run.event == "push" and run.suite.head_branch == "main"]
+    return [run.current_jobs()[0].conclusion for run in on_base]
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("own_refs", ["all", "rest", "none"])
+async def test_base_runs_no_test_of_a_tested_tree_and_tests_any_other(own_refs: Any, tmp_path: Path) -> None:
+    """P1, P7: one request for each landing; a push with one other file is tested; after 14 days nothing is left."""
+    async with a_repeating_world(tmp_path, own_refs=own_refs) as (world, workflow):
+        await land(world, "first")
+        before = world.requests(*WRITES)
+        await land(world, "second", "third")
+        assert outcomes(world, workflow)[1:] == ["skipped"] * 3
+        assert world.requests(*WRITES) - before == 2
+        order = [each.template for each in world.server.requests if each.template in {POST, PATCH, MERGE}]
+        assert order[-4:] == [POST, MERGE] * 2
+        assert marks(world) == dict.fromkeys((each.tree for each in await landings(world.bot.engine.store)), MARK)
+        assert len(marks(world)) == 3
+
+        world.repository.push("main", {"by-hand.py": "1\n"}, "Push", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        assert outcomes(world, workflow)[-1] == "success"
+        refs = [each.record["ref"]["name"] for each in await landings(world.bot.engine.store)]
+        start = "refs/heads/imq-tested/" if own_refs == "none" else "refs/imq/tested/"
+        assert refs == [f"{start}{each.tree}" for each in await landings(world.bot.engine.store)]
+
+        await let_expire(world)
+        assert marks(world) == {}
+
+
+async def test_nothing_is_written_where_it_is_off(tmp_path: Path) -> None:
+    """P7: no request without the key."""
+    async with a_repeating_world(tmp_path, "[]") as (world, workflow):
+        await land(world, "one")
+        assert (outcomes(world, workflow)[1:], world.requests(*WRITES)) == (["success"], 0)
+        assert "ref" not in (await landings(world.bot.engine.store))[0].record
+
+
+async def test_check_that_is_named_and_did_not_succeed_leaves_no_ref(tmp_path: Path) -> None:
+    """P1: one that was skipped tested nothing, and one that nothing requires is not known."""
+    async with a_repeating_world(tmp_path, "[test, lint]") as (world, _):
+        await land(world, "one")
+        assert (marks(world), world.requests(*WRITES)) == ({}, 0)
+
+
+async def test_train_marks_its_last_tree_alone(tmp_path: Path) -> None:
+    """P1: CI tested no tree between; one request for the whole train."""
+    more = "merge: {tested_refs: ci/test}\n"
+    async with a_train_world(tmp_path, more=more) as world:
+        pulls = [world.open(each) for each in "abc"]
+        await world.pass_time(CI_TIME * 2)
+        before = world.requests(POST)
+        queue_all(pulls)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        assert list(marks(world)) == [world.repository.tree("main")]
+        assert ["ref" in each.record for each in await landings(world.bot.engine.store)] == [False, False, True]
+        assert world.requests(POST) - before <= 4
+
+
+@pytest.mark.parametrize("own_refs", ["all", "none"])
+async def test_death_between_the_ref_and_the_landing_leaves_no_lie(own_refs: Any, tmp_path: Path) -> None:
+    """P2: IMQ dies before it has GitHub's answer, and nothing lands: the ref is true, and goes after 14 days."""
+    async with a_repeating_world(tmp_path, own_refs=own_refs) as (world, workflow):
+        await land(world, "first")
+        github: Any = world.bot.engine.github
+        written, killed = github.mark_tested, list[bool]()
+
+        async def dies(*given: Any) -> None:
+            await written(*given)
+            killed.append(True)
+            raise asyncio.CancelledError
+
+        object.__setattr__(github, "mark_tested", dies)
+        pull = world.open("second")
+        await world.pass_time(CI_TIME * 2)
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: bool(killed))
+        [tree] = set(marks(world)) - {each.tree for each in await landings(world.bot.engine.store)}
+        await world.kill()
+        assert not pull.merged
+        tested = {world.repository.tree(run.tested_sha): run for run in workflow.runs}
+        assert tested[tree].current_jobs()[0].conclusion == "success"
+        pull.close(by="mona")
+        await world.restart()
+        await let_expire(world)
+        assert marks(world) == {}
+
+
+async def test_ref_pointed_elsewhere_spares_no_test_and_is_left_to_whom_it_belongs(tmp_path: Path) -> None:
+    """P1: whatever else a ref points at, the base is tested; IMQ's next landing of the tree puts it right."""
+    async with a_repeating_world(tmp_path) as (world, _):
+        await land(world, "first")
+        git = world.repository.record.git
+        [tree] = marks(world)
+        other = git.write_blob(b"imq-tested v1\nbranch release\ncheck test\n")
+        git.set_ref(f"imq/tested/{tree}", other)
+        await let_expire(world)
+        assert marks(world) == {tree: other}
+        # The same tree is tested and lands again: a revert of a revert.
+        world.repository.push("main", {"first.py": None}, "Revert", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        pull = world.open("again", files={"first.py": "first\n"})
+        await world.pass_time(CI_TIME * 2)
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: pull.merged)
+        assert (world.repository.tree("main"), marks(world)) == (tree, {tree: MARK})
+
+
+def test_mark_is_what_git_calls_it() -> None:
+    """The names of the blob, and of a tree with it alone, are those that `git hash-object` and `git mktree` give."""
+    assert object_name("") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert mark_tree(object_name("")) == "372e1da93010e5ca33667c653744c6b12b041197"
