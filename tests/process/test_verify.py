@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -158,11 +160,36 @@ def test_verify_of_notes_names_a_changed_and_a_moved_note(clone: HistoryMaker, t
     for sha, line in lines.items():
         clone.git("notes", f"--ref={NOTES}", "add", "-m", line, sha)
     assert {verdict for verdict, _ in verified(*keys).values()} == {"proved"}
+    # IMQ writes them into folders, as git itself does where there are many.
+    index = {**os.environ, "GIT_INDEX_FILE": str(tmp_path / "index"), "GIT_DIR": str(clone.path / ".git")}
+    for sha, line in lines.items():
+        blob = clone.git("hash-object", "-w", "--stdin", given=f"{line}\n")
+        entry = f"100644,{blob},{sha[:2]}/{sha[2:]}"
+        subprocess.run(["git", "update-index", "--add", "--cacheinfo", entry], env=index, check=True)
+    tree = subprocess.run(["git", "write-tree"], env=index, check=True, capture_output=True, text=True).stdout.strip()
+    clone.git("update-ref", NOTES, clone.git("commit-tree", "-m", "Notes", tree))
+    assert {verdict for verdict, _ in verified(*keys).values()} == {"proved"}
     first, second, *_ = lines
     clone.git("notes", f"--ref={NOTES}", "add", "-f", "-m", flipped(lines[first], "payload"), first)
     clone.git("notes", f"--ref={NOTES}", "add", "-f", "-m", lines[first], second)
     found = verified(*keys, code=1)
     assert (found[first][0], found[second]) == ("forged", ("forged", "its note has the record of another commit"))
+
+
+def test_verify_names_a_ref_that_was_pointed_elsewhere(clone: HistoryMaker, tmp_path: Path) -> None:
+    """A ref that is gone has expired; one that IMQ did not write so is named."""
+    clone.git("remote", "add", "origin", str(clone.path))
+    records = [record_of(clone, sha, number) for number, sha in enumerate(landed(clone), start=1)]
+    for record in records[1:]:
+        record["ref"] = {"name": f"refs/imq/tested/{record['landed']['tree']}", "object": clone.sha("HEAD:app.py")}
+        clone.git("update-ref", record["ref"]["name"], record["ref"]["object"])
+    clone.git("update-ref", "-d", records[2]["ref"]["name"])
+    lines = [json.dumps(signed(each)) for each in records]
+    assert {verdict for verdict, _ in verified(*bundle(tmp_path, lines), "--refs").values()} == {"proved"}
+    clone.git("update-ref", records[3]["ref"]["name"], clone.sha("HEAD:README.md"))
+    found = verified(*bundle(tmp_path, lines), "--refs", code=1)
+    assert next(iter(found.values())) == ("forged", f"somebody pointed {records[3]['ref']['name']} elsewhere")
+    assert [verdict for verdict, _ in found.values()][1:] == ["proved"] * 3
 
 
 def test_verify_names_each_fault_by_its_name(clone: HistoryMaker, tmp_path: Path) -> None:

@@ -94,9 +94,9 @@ class Verification:
     It keeps nothing of a line but the outcome: memory grows with the range, and not with the records.
     """
 
-    def __init__(self, commits: Iterable[Commit], keys: Keys) -> None:
-        """Take the first-parent commits of the range, newest first."""
-        self._keys = keys
+    def __init__(self, commits: Iterable[Commit], keys: Keys, refs: Mapping[str, str] | None = None) -> None:
+        """Take the first-parent commits of the range, newest first; `refs` are those of tested trees."""
+        self._keys, self._refs = keys, refs or {}
         self._landings = {each.sha: _Landing(each) for each in commits}
         self._children = {each.commit.parents[0]: each for each in self._landings.values() if each.commit.parents}
         self._named: set[str] = set()
@@ -146,6 +146,9 @@ class Verification:
         else:
             landing.improve(Proof.DIFFERS, "the record says that other content landed than was tested")
         landing.pull_request = record["members"][-1]["number"]
+        ref = record.get("ref")
+        if ref is not None and self._refs.get(ref["name"], ref["object"]) != ref["object"]:
+            landing.proof, landing.reason = Proof.FORGED, f"somebody pointed {ref['name']} elsewhere"
 
     def is_done(self) -> bool:
         """Whether older records can add nothing."""
@@ -210,6 +213,7 @@ class _Stated:
 @click.argument("range_", metavar="RANGE")
 @click.option("--bundle", type=click.File(errors="replace"), help="Records of `imq landings export`; - is the input.")
 @click.option("--notes", is_flag=True, help=f"Records of the git notes in {NOTES}.")
+@click.option("--refs", is_flag=True, help="Compare the refs of tested trees, too, as `origin` has them.")
 @click.option("--keys", "keys_file", type=click.File(), help="The public keys. Default: those of the server.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @repository_option
@@ -218,6 +222,7 @@ def verify(
     range_: str,
     bundle: IO[str] | None,
     notes: bool,
+    refs: bool,
     keys_file: IO[str] | None,
     as_json: bool,
     repository: str | None,
@@ -235,7 +240,7 @@ def verify(
             history.count(range_)
             commits = list(history.first_parents(range_))
             session = open_session(server, as_json=as_json) if bundle is None and not notes else None
-            verification = Verification(commits, _keys(keys_file, session, server))
+            verification = Verification(commits, _keys(keys_file, session, server), _refs(history) if refs else None)
             if session is not None:
                 _take_from_api(verification, session, repository)
             elif notes:
@@ -299,6 +304,16 @@ def _take_from_api(verification: Verification, session: Session, repository: str
         cursor = answer.body["next"]
         if cursor is None or verification.is_done():
             return
+
+
+def _refs(history: History) -> Mapping[str, str]:
+    """Return what the refs of tested trees point at, as the clone's `origin` has them."""
+    # Everything else reads the clone alone.
+    allowed = (f"protocol.{each}.allow=always" for each in ("https", "ssh", "http", "git", "file"))
+    options = [part for each in allowed for part in ("-c", each)]
+    wanted = ("refs/imq/tested/*", "refs/heads/imq-tested/*")
+    lines = history.git(*options, "ls-remote", "origin", *wanted).splitlines()
+    return {name: target for target, _, name in (line.partition("\t") for line in lines)}
 
 
 def _notes(history: History, commits: Iterable[Commit]) -> Iterator[tuple[str, str]]:
