@@ -46,6 +46,8 @@ class Report:
     """By repository, the rulesets that IMQ sees, with how it may bypass each."""
     shadow: tuple[str, ...] = ()
     trains: Mapping[str, str] = field(default_factory=dict)
+    tested_again: Mapping[str, str] = field(default_factory=dict)
+    """By repository, the minutes that workflows spend on trees that were tested, and what spares them."""
 
     def as_text(self) -> str:
         """Return the report as text."""
@@ -55,6 +57,7 @@ class Report:
             lines.append(f"{name}: rulesets: {listed}")
         lines += [f"{name}: in shadow mode: IMQ writes nothing there" for name in self.shadow]
         lines += [f"{name}: trains: {text}" for name, text in self.trains.items()]
+        lines += [f"{name}: tested again: {text}." for name, text in self.tested_again.items()]
         count = len(self.findings)
         examined = f"Repositories examined: {len(self.repositories)}."
         if self.left_out:

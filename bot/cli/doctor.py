@@ -55,4 +55,4 @@ async def _examine(operators: Settings, repository: str | None) -> "Report":
             relay_url=relay_url,
             probe=WebhookProbe(session, operators.github_webhook_secret, app_id, relay_url),
         )
-        return await examined.examine(await read_host(operators, environ()), repository)
+        return await examined.examine(await read_host(operators, environ(), now=clock.now()), repository)

@@ -3,12 +3,14 @@
 import asyncio
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bot.doctor.tested_again import PERIOD, TestedAgain
 from bot.gateway.doctor_reads import PushRules, RulesetBypass
 from bot.gateway.gateway import Gateway
 from bot.gateway.people import with_teams
@@ -24,6 +26,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.domain.errors import GitHubError, Invalid, NotFound
 from queue_engine.domain.facts import BranchRules, Delivery, MergeMethod
+from queue_engine.domain.landing_record import LandingRecord, is_proved
 from queue_engine.domain.model import Repository
 from queue_engine.executor.triggers import choice_at
 from queue_engine.migrations import MigrationState, migration_state
@@ -51,6 +54,8 @@ class HostFacts:
     """Names of sinks whose receiver is gone, as their dead letters say."""
     sinks_failing: frozenset[str] = frozenset()
     """Names of sinks with other dead letters."""
+    landings: Mapping[tuple[int, str], Sequence[LandingRecord]] = field(default_factory=dict)
+    """The landings of the last week, by repository and base branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +127,22 @@ class RepositoryFacts:
     dependabot: Mapping[str, Any] | None = None
     trains: TrainFacts | None = None
     """None without trains, and where IMQ could not read what decides about them."""
+    tested_again: TestedAgain | None = None
+    """None where nothing landed in the last week whose very tree had been tested."""
     unread: tuple[str, ...] = ()
     """What GitHub did not show, with its answer."""
 
 
 _MOST_LETTERS = 500
+_MOST_LANDINGS = 5000
 
 
-async def read_host(settings: HostSettings, environ: Mapping[str, str]) -> HostFacts:
-    """Read them without creating a database that is missing."""
+async def read_host(settings: HostSettings, environ: Mapping[str, str], *, now: datetime | None = None) -> HostFacts:
+    """Read them without creating a database that is missing; the landings until `now`, none without it."""
     database = Database(settings.database_url.get_secret_value())
     unknown, fault, migrated, free = unknown_variables(environ), None, False, None
     gone, failing = frozenset[str](), frozenset[str]()
+    landings: Mapping[tuple[int, str], Sequence[LandingRecord]] = {}
     try:
         file = Path(database.url.database or "") if database.dialect == "sqlite" else None
         if file is not None and file.absolute().parent.is_dir():
@@ -144,6 +153,8 @@ async def read_host(settings: HostSettings, environ: Mapping[str, str]) -> HostF
             migrated = await migration_state(database) is MigrationState.USABLE
         if migrated and settings.sinks:
             gone, failing = await _dead_sinks(database)
+        if migrated and now is not None:
+            landings = await _landings(database, now - PERIOD)
     except Exception as error:
         if (kind := fault_of(error)) is None:
             raise
@@ -153,7 +164,7 @@ async def read_host(settings: HostSettings, environ: Mapping[str, str]) -> HostF
     # Without either, nobody wants the login, and its missing settings are no fault.
     wants_login = settings.client_secret is not None or settings.operators is not None
     missing = tuple(settings.missing_for_login()) if wants_login else ()
-    return HostFacts(unknown, fault, migrated, free, missing, settings.sinks, gone, failing)
+    return HostFacts(unknown, fault, migrated, free, missing, settings.sinks, gone, failing, landings)
 
 
 async def _dead_sinks(database: Database) -> tuple[frozenset[str], frozenset[str]]:
@@ -164,6 +175,15 @@ async def _dead_sinks(database: Database) -> tuple[frozenset[str], frozenset[str
         ]
     gone = {str(each.payload.get("sink")) for each in letters if each.error_message.startswith(DISABLED)}
     return frozenset(gone), frozenset(str(each.payload.get("sink")) for each in letters) - gone
+
+
+async def _landings(database: Database, since: datetime) -> Mapping[tuple[int, str], Sequence[LandingRecord]]:
+    """Return landings from then on, by repository and base branch."""
+    found = defaultdict[tuple[int, str], list[LandingRecord]](list)
+    async with Store(database).reading() as tx:
+        for each in await tx.landings.since(since, _MOST_LANDINGS):
+            found[each.repository_id, each.base_branch].append(each)
+    return found
 
 
 T = TypeVar("T")
@@ -189,9 +209,13 @@ _DEPENDABOT = (".github/dependabot.yml", ".github/dependabot.yaml")
 class RepositoryReads:
     """Reads repositories. `policy` is the operator's."""
 
-    def __init__(self, gateway: Gateway, policy: Policy) -> None:
+    def __init__(
+        self, gateway: Gateway, policy: Policy, landings: Mapping[tuple[int, str], Sequence[LandingRecord]]
+    ) -> None:
+        """`landings` are those of the last week."""
         self._gateway = gateway
         self._policy = policy
+        self._landings = landings
 
     async def read(self, repository: Repository) -> RepositoryFacts:
         """Read all parts that GitHub shows; `unread` names the others."""
@@ -220,6 +244,7 @@ class RepositoryReads:
         heads = await read_part("its checks", self._heads(repository, branch), ())
         files = await read_part("its files", reads.files(repository, branch, (*_RENOVATE, *_DEPENDABOT)), {})
         trains = await read_part("what decides about trains", self._trains(repository, branch, rules, policy), None)
+        again = await read_part("its workflow runs", self._tested_again(repository, branch), None)
         return RepositoryFacts(
             repository,
             branch,
@@ -235,8 +260,17 @@ class RepositoryReads:
             renovate=next(((path, content) for path in _RENOVATE if (content := _mapping(files.get(path)))), None),
             dependabot=next((found for path in _DEPENDABOT if (found := _mapping(files.get(path)))), None),
             trains=trains,
+            tested_again=again,
             unread=tuple(unread),
         )
+
+    async def _tested_again(self, repository: Repository, branch: str) -> TestedAgain | None:
+        landed = self._landings.get((repository.id, branch), ())
+        proved = frozenset(each.sha for each in landed if is_proved(each.record))
+        if not proved:
+            return None
+        runs = await self._gateway.doctor.push_runs(repository, branch, min(each.at for each in landed))
+        return TestedAgain(len(landed), proved, runs)
 
     async def _trains(
         self, repository: Repository, branch: str, rules: BranchRules | None, policy: Policy

@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bot.api.finding import Finding, Report
+from bot.doctor import tested_again
 from bot.doctor.app_checks import app_findings, clock_findings, host_findings, installation_unlisted, no_repositories
-from bot.doctor.doctor_facts import AppFacts, HostFacts, RepositoryReads
+from bot.doctor.doctor_facts import AppFacts, HostFacts, RepositoryFacts, RepositoryReads
 from bot.doctor.repository_checks import repository_findings, update_bot_findings
 from bot.doctor.train_checks import described, train_findings
 from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
@@ -70,7 +71,7 @@ class Doctor:
                 raise RepositoryNotFound(
                     f"The App does not see {only}. Check its name, and whether the App is installed on it."
                 )
-        reads = RepositoryReads(self._gateway, self._policy)
+        reads = RepositoryReads(self._gateway, self._policy, host.landings)
         read_facts = [await reads.read(each) for each in repositories[:MOST_REPOSITORIES]]
         for facts in read_facts:
             findings += [*repository_findings(facts), *update_bot_findings(facts), *train_findings(facts)]
@@ -81,6 +82,7 @@ class Doctor:
             {facts.repository.full_name: facts.rulesets for facts in read_facts if facts.rulesets},
             tuple(facts.repository.full_name for facts in read_facts if facts.policy.mode is Mode.SHADOW),
             {facts.repository.full_name: described(facts) for facts in read_facts if facts.trains is not None},
+            {facts.repository.full_name: text for facts in read_facts if (text := _spared(facts)) is not None},
         )
 
     async def _app(self) -> AppFacts:
@@ -154,6 +156,12 @@ class Doctor:
             except GitHubError as error:
                 findings.append(installation_unlisted(each.owner, error))
         return found, findings
+
+
+def _spared(facts: RepositoryFacts) -> str | None:
+    """Say what workflows test a second time, and how that is spared."""
+    found = facts.tested_again
+    return None if found is None else tested_again.described(facts.branch, found, facts.policy.merge.tested_refs)
 
 
 _PAGE = "docs/notifications.md"

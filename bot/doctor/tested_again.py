@@ -6,22 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from shlex import quote
 
+from bot.gateway.doctor_reads import WorkflowTime
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.port import MARK_BRANCHES, MARK_FILE, MARKS
 from queue_engine.rules.proof import mark_text
 
 PERIOD = timedelta(days=7)
 _PAGE = "docs/proof.md#spare-the-second-test"
-_BRANCH = "$GITHUB_REF_NAME"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowTime:
-    """How long a run of a workflow took, from its start to its end."""
-
-    name: str
-    commit: str
-    took: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +40,30 @@ def described(branch: str, found: TestedAgain, checks: Collection[RequiredCheck]
     if not any(minutes.values()):
         return None
     named = ", ".join(f"{name} {count:,}" for name, count in minutes.items())
-    all_of_them = round(sum((each.took for each in found.runs), timedelta()).total_seconds() / 60)
-    how = "the workflow lines" if checks else "`merge.tested_refs` and the workflow lines"
+    taken = round(sum((each.took for each in found.runs), timedelta()).total_seconds() / 60)
+    how = "The workflow lines" if checks else "`merge.tested_refs` and the workflow lines"
     return (
-        f"in {PERIOD.days} days, {len(found.proved)} of {found.landings} landings had the tree that CI had tested. "
-        f"Workflows on {branch} took {sum(minutes.values()):,} of their {all_of_them:,} minutes on these: {named}. "
-        f"For those that only test, {how} of {_PAGE} save that each week"
+        f"in {PERIOD.days} days, {len(found.proved)} of {found.landings} landings on {branch} had the very tree that "
+        f"CI had tested. Its workflows took {sum(minutes.values()):,} of {taken:,} minutes on these trees: {named}. "
+        f"{how} of {_PAGE} save them, as far as these workflows only test"
     )
 
 
-def workflow_lines(checks: Iterable[RequiredCheck], *, by_branch: bool = False) -> str:
-    """Return the lines of a workflow that run a job only if its tree was not tested; whatever fails, it runs.
+def workflow_lines(branch: str, checks: Iterable[RequiredCheck], *, by_branch: bool = False) -> str:
+    """Return the lines of a workflow that run a job on a branch only if its tree was not tested.
 
-    `by_branch`: GitHub takes no refs but branches and tags.
+    Whatever fails, the job runs. It always runs elsewhere, as IMQ has to know of candidates. `by_branch`: GitHub takes
+    no refs but branches and tags.
     """
-    words = " ".join(
-        f'"branch {_BRANCH}"' if line == f"branch {_BRANCH}" else quote(line)
-        for line in mark_text(_BRANCH, checks).splitlines()
-    )
-    start = MARK_BRANCHES if by_branch else MARKS
-    found = f"git ls-remote origin \"{start}$(git rev-parse 'HEAD^{{tree}}')\" | cut -f1"
+    words = " ".join(map(quote, mark_text(branch, checks).splitlines()))
+    tree = "$(git rev-parse 'HEAD^{tree}')"
+    found = f'git ls-remote origin "{MARKS}{tree}" | cut -f1'
     if by_branch:
-        fetched = f"git fetch -q --depth=1 origin \"{start}$(git rev-parse 'HEAD^{{tree}}')\""
-        found = f"{fetched} && git rev-parse FETCH_HEAD:{MARK_FILE}"
+        found = f'git fetch -q --depth=1 origin "{MARK_BRANCHES}{tree}" && git rev-parse FETCH_HEAD:{MARK_FILE}'
     return f"""\
 jobs:
   tested:
-    if: github.event_name == 'push'
+    if: github.ref == 'refs/heads/{branch}'
     runs-on: ubuntu-latest
     permissions: {{contents: read}}
     outputs: {{skip: '${{{{ steps.imq.outputs.skip }}}}'}}
@@ -88,5 +76,5 @@ jobs:
           if [ "$found" = "$mark" ]; then echo skip=true >> "$GITHUB_OUTPUT"; fi
   test:
     needs: tested
-    if: ${{{{ !cancelled() && needs.tested.outputs.skip != 'true' }}}}
+    if: ${{{{ !cancelled() && (github.ref != 'refs/heads/{branch}' || needs.tested.outputs.skip != 'true') }}}}
 """

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
@@ -14,6 +15,8 @@ from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
+
+_MOST_RUNS = 300
 
 MOST_RULESETS = 10
 """Rulesets that are read; each costs a request."""
@@ -39,6 +42,14 @@ class _PullAnswer(ReadModel):
     head: _HeadAnswer
 
 
+class _RunAnswer(ReadModel):
+    name: str | None = None
+    path: str | None = None
+    head_sha: str
+    run_started_at: datetime | None = None
+    updated_at: datetime
+
+
 class _TreeEntryAnswer(ReadModel):
     path: str
     type: str
@@ -62,6 +73,15 @@ class RulesetBypass:
     organisation: bool
     bypass: str | None
     id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowTime:
+    """How long a run of a workflow took, from its start to its end."""
+
+    name: str
+    commit: str
+    took: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +155,25 @@ class DoctorReads:
         except (NotFound, Forbidden):
             return ()
         return push_refusals(found, self._connection.app_id)
+
+    async def push_runs(self, repository: Repository, branch: str, since: datetime) -> tuple[WorkflowTime, ...]:
+        """Read `GET /repos/{owner}/{repo}/actions/runs`: the last 300 that pushes to a branch caused, newest first."""
+        template = "/repos/{owner}/{repo}/actions/runs{?branch,event,status,created,per_page}"
+        query = {"branch": branch, "event": "push", "status": "completed", "created": f">={since.date().isoformat()}"}
+        call = Call("GET", template, {**owner_and_repo(repository), **query, "per_page": "100"})
+        found = list[_RunAnswer]()
+        try:
+            async for page in self._connection.pages(repository, call, "next"):
+                found += parse_list(_RunAnswer, page.data, "workflow_runs")
+                if len(found) >= _MOST_RUNS:
+                    break
+        except (Forbidden, NotFound):
+            return ()
+        return tuple(
+            WorkflowTime(each.name or each.path or "?", each.head_sha, each.updated_at - each.run_started_at)
+            for each in found
+            if each.run_started_at is not None
+        )
 
     async def has_label(self, repository: Repository, name: str) -> bool:
         """Read `GET /repos/{owner}/{repo}/labels/{name}`."""

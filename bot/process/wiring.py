@@ -321,7 +321,7 @@ class Bot:
                 self.settings.relay_url,
             ),
         )
-        return await doctor.examine(await read_host(self.settings, os.environ), repository)
+        return await doctor.examine(await read_host(self.settings, os.environ, now=self.clock.now()), repository)
 
     async def _app_accepted(self) -> bool:
         await self.app_status.first_answer()

@@ -224,6 +224,9 @@ class _Jobs:
         assert self.author is not None
         for each in needed_jobs(job):
             needed = self._worst(each)
+            asked = f"needs.{each}.outputs" in str(job.get("if"))
+            if asked and needed.answer is False and self.author._worst(each).answer is False:
+                continue  # It decides on a later run of the base, and on both sides here it decides nothing.
             if not needed.answer:
                 word = "skipped there" if needed.answer is False else "unknown"
                 skipped = needed.answer is False and self.author._worst(each).answer

@@ -119,6 +119,27 @@ async def test_nothing_is_written_where_it_is_off(tmp_path: Path) -> None:
         assert "ref" not in (await landings(world.bot.engine.store))[0].record
 
 
+@pytest.mark.parametrize("tested_refs", ["[]", "[test]"])
+async def test_doctor_says_what_is_tested_twice_by_the_repositorys_own_record(tested_refs: str, tmp_path: Path) -> None:
+    """The minutes by workflow, of all; a landing that was not tested before is not among them."""
+    async with a_repeating_world(tmp_path, tested_refs) as (world, _):
+        await land(world, "one", "two")
+        world.repository.push("main", {"by-hand.py": "1\n"}, "Push", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        report = await world.bot._examine("acme/widgets")
+        if tested_refs != "[]":
+            assert report.tested_again == {}
+            return
+        [(name, text)] = report.tested_again.items()
+        assert (name, text.partition(". For")[0]) == (
+            "acme/widgets",
+            "in 7 days, 2 of 2 landings on main had the very tree that CI had tested. Its workflows took 6 of 12 "
+            "minutes on these trees: CI 6. `merge.tested_refs` and the workflow lines of "
+            "docs/proof.md#spare-the-second-test save them, as far as these workflows only test",
+        )
+        assert f"tested again: {text}." in report.as_text()
+
+
 async def test_check_that_is_named_and_did_not_succeed_leaves_no_ref(tmp_path: Path) -> None:
     """P1: one that was skipped tested nothing, and one that nothing requires is not known."""
     async with a_repeating_world(tmp_path, "[test, lint]") as (world, _):

@@ -6,24 +6,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from bot.doctor.tested_again import workflow_lines
+from queue_engine.config.document import parse
 from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.policy import Candidates
+from queue_engine.domain.run import CandidateTrigger
 from queue_engine.rules.proof import mark_text
+from queue_engine.workflows.trigger_choice import choose_trigger
 from tests.process.history_maker import HistoryMaker
+from tests.unit.queue_engine.workflows.labeled import CANDIDATE
 
 CHECKS = [RequiredCheck("ci/test", None), RequiredCheck("it's $HOME", 15368)]
 PLACES = {False: "refs/imq/tested/", True: "refs/heads/imq-tested/"}
 
 
-def skips(clone: Path, *, by_branch: bool = False, branch: str = "main") -> bool:
+def skips(clone: Path, *, by_branch: bool, branch: str = "main") -> bool:
     """Run the step in a clone; whether it says that the tests may be left out."""
-    lines: dict[str, Any] = yaml.safe_load(workflow_lines(CHECKS, by_branch=by_branch))
+    lines: Any = parse(workflow_lines(branch, CHECKS, by_branch=by_branch)).value
     script = lines["jobs"]["tested"]["steps"][1]["run"]
     output = clone / "output"
     output.write_text("")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(clone), "GITHUB_REF_NAME": branch, "GITHUB_OUTPUT": str(output)}
+    environ = {"PATH": os.environ["PATH"], "HOME": str(clone), "GITHUB_OUTPUT": str(output)}
     subprocess.run(["bash", "-e", "-c", script], cwd=clone, env=environ, check=True, capture_output=True)
     assert output.read_text() in ("", "skip=true\n")
     return output.read_text() != ""
@@ -48,7 +52,6 @@ def test_lines_skip_what_the_mark_names_and_nothing_else(tmp_path: Path, by_bran
     point(origin, tree, text, by_branch=by_branch)
     assert skips(clone, by_branch=by_branch)
     assert not skips(clone, by_branch=by_branch, branch="release")
-    assert not skips(clone, by_branch=by_branch, branch="imq/main/7")
     for other in (mark_text("main", CHECKS[:1]), mark_text("main", [*CHECKS, RequiredCheck("lint", None)])):
         point(origin, tree, other, by_branch=by_branch)
         assert not skips(clone, by_branch=by_branch)
@@ -65,8 +68,20 @@ def test_lines_skip_what_the_mark_names_and_nothing_else(tmp_path: Path, by_bran
 
 
 def test_lines_run_the_tests_whatever_becomes_of_the_first_job() -> None:
-    """A job that failed, or that other events skip, has no output: the condition holds unless somebody cancels."""
-    jobs = yaml.safe_load(workflow_lines(CHECKS))["jobs"]
-    assert (jobs["tested"]["if"], jobs["test"]["needs"]) == ("github.event_name == 'push'", "tested")
-    assert jobs["test"]["if"] == "${{ !cancelled() && needs.tested.outputs.skip != 'true' }}"
-    assert workflow_lines(CHECKS).count("\n") <= 17
+    """A job that failed has no output: the condition holds unless somebody cancels."""
+    text = workflow_lines("main", CHECKS)
+    lines: Any = parse(text).value
+    jobs = lines["jobs"]
+    assert (jobs["tested"]["if"], jobs["test"]["needs"]) == ("github.ref == 'refs/heads/main'", "tested")
+    on_main = "needs.tested.outputs.skip != 'true'"
+    assert jobs["test"]["if"] == f"${{{{ !cancelled() && (github.ref != 'refs/heads/main' || {on_main}) }}}}"
+    assert text.count("\n") <= 17
+
+
+def test_lines_leave_no_doubt_that_candidates_are_tested() -> None:
+    """P1: with them in its workflow a repository keeps its trains, and needs no first train for the proof."""
+    test = frozenset({RequiredCheck("test", None)})
+    text = "on: {push: {branches: [main, 'imq/**']}}\n" + workflow_lines("main", test)
+    text += "    runs-on: ubuntu-latest\n    steps: [{run: make test}]\n"
+    choice = choose_trigger({".github/workflows/ci.yml": text}, test, CANDIDATE, Candidates.AUTO)
+    assert (choice.trigger, choice.proven) == (CandidateTrigger.PUSH, True), choice.answers

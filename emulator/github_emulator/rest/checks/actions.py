@@ -16,7 +16,7 @@ _READ, _WRITE = "actions=read", "actions=write"
 
 @routes.repository("GET", "/actions/runs", _READ, docs="#list-workflow-runs-for-a-repository")
 def list_runs(call: Call) -> Answer:
-    """The runs of all workflows, newest first. `status` names a status or a conclusion."""
+    """The runs of all workflows, newest first. `status` names a status or a conclusion, `created` a first day."""
     runs = [run for run in reversed(call.repository.workflow_runs.values()) if _is_asked_for(call, run)]
     return call.counted_page("workflow_runs", runs, lambda run: payloads.workflow_run(call.github.source, run))
 
@@ -129,6 +129,9 @@ def _is_asked_for(call: Call, run: WorkflowRun) -> bool:
         "check_suite_id": str(run.suite.id),
     }
     if any(call.query.get(name, value) != value for name, value in found.items()):
+        return False
+    created = call.query.get("created", "")
+    if created.startswith(">=") and run.created_at.isoformat() < created.removeprefix(">="):
         return False
     status = call.query.get("status")
     if status == "action_required" and not call.github.actions.status_finds_parked:
