@@ -31,6 +31,7 @@ from benchmarks.kills import kills_row
 from benchmarks.merging import requests_rows, ten_row
 from benchmarks.pages import pages_rows
 from benchmarks.planning import planning_row
+from benchmarks.proofs import record_rows
 from benchmarks.reaction import reaction_row
 from benchmarks.rebases import rebases_row
 from benchmarks.sizes import Size
@@ -62,6 +63,7 @@ MEASURES: dict[str, Measure] = {
     "burst": burst_row,
     "jobs": jobs_rows,
     "pages": pages_rows,
+    "record": record_rows,
     "history": history_rows,
 }
 _INTERRUPTED = 130

@@ -40,9 +40,14 @@ class PassportKeys:
         self._cipher = MultiFernet(derived)
         self._known: tuple[str, CryptoSigner] | None = None
 
-    async def sign(self, tx: Transaction, record: Record, now: datetime) -> tuple[str, tuple[str, ...]]:
-        """Sign the statements about a landing; returns the key's id and a signature for each, base64."""
-        key_id, signer = await self._signer(tx, now)
+    async def sign(
+        self, tx: Transaction, record: Record, now: datetime, is_read: bool = True
+    ) -> tuple[str, tuple[str, ...]]:
+        """Sign the statements about a landing; returns the key's id and a signature for each, base64.
+
+        Without `is_read` by the key that this process used last, if there is one: another process may have rotated it.
+        """
+        key_id, signer = self._known if self._known is not None and not is_read else await self._signer(tx, now)
         return key_id, tuple(_signature(signer, payload(each)) for each in statements(record))
 
     async def ensure(self, tx: Transaction, now: datetime) -> None:

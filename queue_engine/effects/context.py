@@ -97,8 +97,11 @@ EventJobs = Callable[[TimelineEvent, Entry | Queue], Iterable[JobRequest]]
 """Names the jobs that an event of an entry or queue causes, such as messages to sinks. Pure; must not raise."""
 
 
-SignLanding = Callable[[Transaction, Mapping[str, Any], datetime], Awaitable[tuple[str, tuple[str, ...]]]]
-"""Signs the record of a landing; returns the key's id and the signatures of its passport."""
+SignLanding = Callable[[Transaction, Mapping[str, Any], datetime, bool], Awaitable[tuple[str, tuple[str, ...]]]]
+"""Signs the record of a landing; returns the key's id and the signatures of its passport.
+
+It takes the key that signed last, unless it is to read which one signs now.
+"""
 
 
 def no_jobs(event: TimelineEvent, subject: Entry | Queue) -> Iterable[JobRequest]:

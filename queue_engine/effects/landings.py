@@ -5,6 +5,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import HeadConsent
+from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, is_proved, result_of
 from queue_engine.domain.model import Entry
@@ -25,7 +26,7 @@ async def record_landing(
 
     `run` is the train's, in which the entry is a member; `untested` are files that differ and need no test.
     """
-    consents = await change.tx.consents.of(entry)
+    consents = await change.tx.consents.of_landing(entry)
     record = landing_data(entry, landed, run, consents, untested) | {
         "landed": {"commit": landed.sha, "tree": landed.tree, "at": change.now.isoformat()}
     }
@@ -33,11 +34,14 @@ async def record_landing(
         mark = await change.tx.proof_marks.of_tree(entry.repository.id, landed.tree)
         if mark is not None and mark.ref is not None:
             record["ref"] = {"name": mark.ref, "object": mark.object}
-    key_id, signatures = None, tuple[str, ...]()
-    if change.sign is not None:
-        key_id, signatures = await change.sign(change.tx, record, change.now)
-    await change.tx.landings.add(record, change.now, key_id, signatures)
-    return is_proved(record)
+    if change.sign is None:
+        await change.tx.landings.add(record, change.now, None, ())
+        return is_proved(record)
+    # The key that this process used last is right nearly always; the second time it is read.
+    for is_read in (False, True):
+        if await change.tx.landings.add(record, change.now, *await change.sign(change.tx, record, change.now, is_read)):
+            return is_proved(record)
+    raise InvariantError("the key that signs landings cannot be stored")
 
 
 def landing_data(

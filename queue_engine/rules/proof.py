@@ -8,6 +8,8 @@ from enum import Enum
 from hashlib import sha1, sha256
 from typing import Any
 
+from cachetools import LRUCache
+
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, MergeMethod, RequiredCheck
 from queue_engine.domain.landing_record import CheckProof, LandingProof, ProofKind
@@ -76,8 +78,20 @@ def is_marked(proof: LandingProof | None, checks: Collection[RequiredCheck]) -> 
     return all((each.name, each.app_id) in passed for each in checks)
 
 
+_FINGERPRINTS = LRUCache[int, tuple[object, str]](256)
+"""Those of the configurations and rules that are cached and so the same objects at each landing, by `id`."""
+
+
 def fingerprint(value: object) -> str:
-    """Return the SHA-256 of plain data, which depends on neither process nor order of sets."""
+    """Return the SHA-256 of plain data that nothing changes; it depends on neither process nor order of sets."""
+    kept = _FINGERPRINTS.get(id(value))
+    if kept is None or kept[0] is not value:
+        kept = value, _fingerprint(value)
+        _FINGERPRINTS[id(value)] = kept
+    return kept[1]
+
+
+def _fingerprint(value: object) -> str:
     return sha256(json.dumps(_plain(value), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

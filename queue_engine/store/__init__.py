@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
 
+from cachetools import LRUCache
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,8 +23,9 @@ from queue_engine.core.jobs.idempotency import Keys
 from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.progress import Meter, NullMeter
+from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.errors import EntryConflict, StaleRecord
-from queue_engine.store.consents import Consents
+from queue_engine.store.consents import Consents, Ledgers
 from queue_engine.store.departures import Departures, PendingMerges, Statistics
 from queue_engine.store.entries import Entries, QueueBatch
 from queue_engine.store.figures import Figures, Processes, RateLimits
@@ -58,6 +60,7 @@ class WakeupKind(StrEnum):
     """Events to be shown to subscribers in all processes."""
 
 
+_MOST_LEDGERS = 1000
 _STORED = (WakeupKind.JOBS, WakeupKind.QUEUES, WakeupKind.OUTBOX)
 _NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
 
@@ -70,9 +73,15 @@ class Transaction:
     """
 
     def __init__(
-        self, connection: AsyncConnection, meter: Meter | None = None, *, follow_up: FollowUp = no_follow_up
+        self,
+        connection: AsyncConnection,
+        meter: Meter | None = None,
+        *,
+        follow_up: FollowUp = no_follow_up,
+        ledgers: Ledgers | None = None,
     ) -> None:
         self.connection = connection
+        self._ledgers = ledgers
         self.due: set[WakeupKind] = set()
         self._meter = meter
         self._follow_up = follow_up
@@ -95,7 +104,7 @@ class Transaction:
 
     @cached_property
     def consents(self) -> Consents:
-        return Consents(self.connection)
+        return Consents(self.connection, self._ledgers)
 
     @cached_property
     def landings(self) -> LandingRecords:
@@ -248,6 +257,7 @@ class Store:
         self.database = database
         self._meter = meter or NullMeter()
         self._follow_up = follow_up
+        self._ledgers = LRUCache[str, tuple[HeadConsent, ...]](_MOST_LEDGERS)
         self.notifier = DatabaseNotifier()
         """Notifies other processes of due work, at each commit."""
 
@@ -260,7 +270,7 @@ class Store:
         """
         try:
             async with self.database.transaction() as connection:
-                tx = Transaction(connection, self._meter, follow_up=self._follow_up)
+                tx = Transaction(connection, self._meter, follow_up=self._follow_up, ledgers=self._ledgers)
                 yield tx
                 await self.notifier.send(connection, tx.due)
         except DBAPIError as error:

@@ -1,5 +1,6 @@
 """The ledger of consents: rows that IMQ only adds, in the transaction that binds a head (P4)."""
 
+from collections.abc import MutableMapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select
@@ -14,15 +15,21 @@ _ADD = insert(consents)
 _OF = select(consents).where(consents.c.entry_id == bindparam("its_entry")).order_by(consents.c.id)
 _PURGE = delete(consents).where(consents.c.at < bindparam("before"), consents.c.entry_id.not_in(select(entries.c.id)))
 
+Ledgers = MutableMapping[str, tuple[HeadConsent, ...]]
+"""The consents of entries, by the entry's id."""
+
 
 class Consents:
     """The ledger, on one connection."""
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    def __init__(self, connection: AsyncConnection, verified: Ledgers | None = None) -> None:
+        """`verified` has what this process read before merges, for their landings a moment later."""
         self._connection = connection
+        self._verified = {} if verified is None else verified
 
     async def add(self, entry: Entry, source: ConsentKind, by: str | None, at: datetime) -> None:
         """Store the consent to the entry's head, for its base branch."""
+        self._verified.pop(entry.id, None)
         own = {"entry_id": entry.id, "repository_id": entry.repository.id, "number": entry.number}
         bound = {"head": entry.head, "base_branch": entry.base_branch, "by": by, "at": at, "source": source.value}
         await self._connection.execute(_ADD, {**own, **bound})
@@ -49,11 +56,22 @@ class Consents:
 
         It needs one to the head, and, if that is IMQ's update, one to the head that was queued.
         """
-        known = {(each.head, each.base_branch) for each in await self.of(entry)}
-        for head in (entry.queued_head, entry.head):
-            if (head, entry.base_branch) not in known:
-                raise InvariantError(f"nobody consented to {head} of pull request {entry.number}")
+        ledger = await self.of(entry)
+        if missing := _missing(entry, ledger):
+            raise InvariantError(f"nobody consented to {missing[0]} of pull request {entry.number}")
+        self._verified[entry.id] = ledger
+
+    async def of_landing(self, entry: Entry) -> tuple[HeadConsent, ...]:
+        """Return the consents of an entry that lands: those that were verified before, without another read."""
+        ledger = self._verified.pop(entry.id, ())
+        return await self.of(entry) if _missing(entry, ledger) else ledger
 
     async def purge(self, before: datetime) -> None:
         """Delete the consents until then, but for those of entries."""
         await self._connection.execute(_PURGE, {"before": before})
+
+
+def _missing(entry: Entry, ledger: Sequence[HeadConsent]) -> list[str]:
+    """Return the entry's heads without a consent for its base branch."""
+    known = {(each.head, each.base_branch) for each in ledger}
+    return [head for head in (entry.queued_head, entry.head) if (head, entry.base_branch) not in known]

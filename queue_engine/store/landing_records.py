@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Row, Select, bindparam, delete, insert, select, tuple_, update
+from sqlalchemy import BigInteger, Row, Select, bindparam, delete, exists, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
@@ -16,6 +16,17 @@ Place = tuple[datetime, int]
 """The position of a landing in a list, the latest first: when it was, and its id."""
 
 _ADD = insert(landings)
+_NAMES = tuple(column.name for column in landings.columns if column.name != "id")
+_ADD_SIGNED = (
+    insert(landings)
+    .from_select(
+        _NAMES,
+        select(*(bindparam(name, type_=landings.c[name].type).label(name) for name in _NAMES)).where(
+            exists().where(landing_keys.c.id == bindparam("key_id"), landing_keys.c.until.is_(None))
+        ),
+    )
+    .execution_options(preserve_rowcount=True)
+)
 _ALL = select(landings)
 _REPOSITORY = landings.c.repository_id == bindparam("its_repository", type_=BigInteger)
 _BY_SHA = _ALL.where(_REPOSITORY, landings.c.sha == bindparam("its_sha")).order_by(landings.c.id)
@@ -45,8 +56,11 @@ class LandingRecords:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(self, record: Mapping[str, Any], at: datetime, key_id: str | None, signatures: Sequence[str]) -> None:
-        """Store the record of a landing, with the signatures of its passport."""
+    async def add(self, record: Mapping[str, Any], at: datetime, key_id: str | None, signatures: Sequence[str]) -> bool:
+        """Store the record of a landing, with the signatures of its passport.
+
+        False, and nothing is stored, if another key signs by now.
+        """
         landed = record["landed"]
         row = {
             "repository_id": record["repository"]["id"],
@@ -60,7 +74,10 @@ class LandingRecords:
             "key_id": key_id,
             "signatures": list(signatures) or None,
         }
-        await self._connection.execute(_ADD, row)
+        if key_id is None:
+            await self._connection.execute(_ADD, row)
+            return True
+        return (await self._connection.execute(_ADD_SIGNED, row)).rowcount == 1
 
     async def of_commit(self, repository_id: int, sha: str) -> tuple[LandingRecord, ...]:
         """Return the landings that made this commit: one, but for a pull request that added nothing."""
