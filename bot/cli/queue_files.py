@@ -2,11 +2,11 @@
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import click
 from pydantic import ValidationError
@@ -19,10 +19,14 @@ from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.model import Repository
 from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.figures import ALIVE
-from queue_engine.store.queue_file import FORMAT, MARK_COPY, VERSION, QueueFile, read_queues
+from queue_engine.store.queue_file import FORMAT, MARK_COPY, VERSION, QueueFile, file_lines, read_queues
 
 _AT_ONCE = 1000
 """Events of a page of the timeline."""
+
+
+Write = Callable[[str], None]
+"""Writes a line."""
 
 
 @click.command("export")
@@ -34,26 +38,42 @@ def export_queues(output: Path | None, repository: str | None, timeline: bool) -
 
     With --timeline IMQ may run meanwhile; `imq replay` reads that file.
     """
-    if timeline:
-        _write(output, "\n".join(run_with_store(partial(timeline_lines, repository=repository))))
-        if output is not None:
-            echo(f"Exported the timeline to {output}")
-        return
 
-    async def work(store: Store) -> QueueFile:
+    async def queues(store: Store, write: Write) -> str:
         with _without_processes("export"):
             await _refuse_beside_processes(store)
-            return await read(store)
+            async with store.reading() as tx:
+                wanted = await _wanted(tx, repository)
+                chosen = None if wanted is None else wanted.id
+                file = await read_queues(tx.connection, SystemClock().now(), chosen)
+                async for line in file_lines(tx.connection, file, chosen):
+                    write(line)
+                return _counted(file)
 
-    async def read(store: Store) -> QueueFile:
-        async with store.reading() as tx:
-            wanted = await _wanted(tx, repository)
-            return await read_queues(tx.connection, SystemClock().now(), None if wanted is None else wanted.id)
+    async def events(store: Store, write: Write) -> str:
+        async for line in timeline_lines(store, repository):
+            write(line)
+        return "the timeline"
 
-    file = run_with_store(work)
-    _write(output, file.model_dump_json(indent=1, exclude_unset=True))
-    if output is not None:
-        echo(f"Exported {_counted(file)} to {output}")
+    work = events if timeline else queues
+    if output is None:
+        run_with_store(partial(work, write=echo))
+        return
+    try:
+        # Titles and branches of private repositories are for their owner only.
+        with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            try:
+                exported = run_with_store(partial(work, write=partial(_write, stream)))
+            except BaseException:
+                output.unlink()
+                raise
+    except OSError as error:
+        raise CommandRefused(f"{output} cannot be written: {error.strerror}.") from None
+    echo(f"Exported {exported} to {output}")
+
+
+def _write(stream: TextIO, line: str) -> None:
+    stream.write(f"{line}\n")
 
 
 async def _wanted(tx: Transaction, name: str | None) -> Repository | None:
@@ -64,11 +84,10 @@ async def _wanted(tx: Transaction, name: str | None) -> Repository | None:
     return found
 
 
-async def timeline_lines(store: Store, repository: str | None) -> list[str]:
-    """Return the events of the timeline as the API has them, a line of JSON each, the oldest first."""
+async def timeline_lines(store: Store, repository: str | None) -> AsyncIterator[str]:
+    """Yield the events of the timeline as the API has them, a line of JSON each, the oldest first."""
     from bot.api.events import EventAnswer
 
-    lines: list[str] = []
     repositories: dict[int, Repository | None] = {}
     last = 0
     async with store.reading() as tx:
@@ -81,21 +100,7 @@ async def timeline_lines(store: Store, repository: str | None) -> list[str]:
                 if each.repository_id not in repositories:
                     repositories[each.repository_id] = await tx.queues.repository_by_id(each.repository_id)
                 if (found := repositories[each.repository_id]) is not None:
-                    lines.append(EventAnswer.of(found, each).model_dump_json())
-    return lines
-
-
-def _write(output: Path | None, content: str) -> None:
-    """Write a new file, or to standard output. Raises CommandRefused."""
-    if output is None:
-        echo(content)
-        return
-    try:
-        # Titles and branches of private repositories are for their owner only.
-        with os.fdopen(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-            stream.write(f"{content}\n")
-    except OSError as error:
-        raise CommandRefused(f"{output} cannot be written: {error.strerror}.") from None
+                    yield EventAnswer.of(found, each).model_dump_json()
 
 
 @click.command("import")

@@ -9,7 +9,7 @@ Entries and comments are doubted like those of a restored backup: IMQ reads the 
 before it acts on either.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -77,6 +77,7 @@ from queue_engine.store.timeline import NEEDED
 FORMAT: Literal["imq-queues"] = "imq-queues"
 VERSION: Literal[1] = 1
 
+_LANDINGS_AT_ONCE = 500
 _LEASE = frozenset({"lease_owner", "leased_until"})
 _LEFT_OUT = {
     queues: _LEASE,
@@ -240,7 +241,7 @@ class QueueFile(BaseModel):
 
 
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:
-    """Read all queues with entries or a pause, or those of one repository."""
+    """Read all queues with entries or a pause, or those of one repository; `file_lines` adds the landings."""
     busy = [queues.c[reason.value].is_not(None) for reason in PAUSES]
     queued = select(entries.c.seq).where(entries.c.queue_id == queues.c.id).exists()
     chosen = or_(queued, *busy)
@@ -268,15 +269,31 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
         "answers": await of_repositories(answers),
         "timeline": await of_repositories(timeline, NEEDED),
         "known_facts": await of_repositories(known_facts),
-        "landings": await _rows(
-            connection,
-            landings,
-            true() if repository_id is None else landings.c.repository_id == repository_id,
-            landings.c.id,
-        ),
         "landing_keys": await _rows(connection, landing_keys, true(), landing_keys.c.since),
     }
     return QueueFile.model_validate(content)
+
+
+async def file_lines(
+    connection: AsyncConnection, file: QueueFile, repository_id: int | None = None
+) -> AsyncIterator[str]:
+    """Yield the lines of the file with its landings, of which it holds a few at a time: there may be a million."""
+    head = file.model_dump_json(indent=1, exclude_unset=True, exclude={"landings"}).removesuffix("\n}")
+    yield f'{head},\n "landings": ['
+    last, comma = 0, ""
+    while True:
+        chosen = [landings.c.id > last]
+        if repository_id is not None:
+            chosen.append(landings.c.repository_id == repository_id)
+        page = select(landings).where(*chosen).order_by(landings.c.id).limit(_LANDINGS_AT_ONCE)
+        found = [dict(row._mapping) for row in await connection.execute(page)]
+        for row in found:
+            last = row.pop("id")
+            yield f"  {comma}{LandingRow.model_validate(row).model_dump_json(exclude_unset=True)}"
+            comma = ","
+        if len(found) < _LANDINGS_AT_ONCE:
+            break
+    yield " ]\n}"
 
 
 async def is_known(connection: AsyncConnection, entry_ids: Iterable[str]) -> bool:

@@ -1,6 +1,7 @@
 """What is long done with is dropped, whatever else goes wrong."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from github_emulator import Fault
 from queue_engine.core.jobs.idempotency import KEPT
@@ -9,7 +10,8 @@ from queue_engine.domain.notice import CommandReply
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.table_limits import PURGED_EVERY
 from queue_engine.store.outbox import outbox
-from tests.acceptance.world import World
+from tests.acceptance.world import World, a_world
+from tests.store.test_landing_records import record
 
 
 async def test_what_has_expired_is_purged_also_while_github_is_down(world: World) -> None:
@@ -34,3 +36,19 @@ async def test_what_has_expired_is_purged_also_while_github_is_down(world: World
         assert [event.number for event in await tx.timeline.since(0, limit=1000)] == [364], (
             "a year is what operators get unasked"
         )
+
+
+async def test_records_of_landings_are_kept_as_long_as_the_operator_says(tmp_path: Path) -> None:
+    """A setting of their own, which nothing else follows."""
+    async with a_world(tmp_path, settings={"IMQ_LANDINGS_DAYS": "30"}) as world:
+        now = world.clock.now()
+        async with world.bot.engine.store.transaction() as tx:
+            for age in (31, 29):
+                await tx.landings.add(record(age), now - timedelta(days=age), None, ())
+                await tx.timeline.append(TimelineEvent(now - timedelta(days=age), "queued", 1, "main", age))
+        await world.pass_time(PURGED_EVERY + timedelta(minutes=1))
+        async with world.bot.engine.store.reading() as tx:
+            assert [each.number for each in await tx.landings.since(None, 9)] == [29]
+            assert [event.number for event in await tx.timeline.since(0, limit=9)] == [31, 29]
+        async with world.bot.engine.store.transaction() as tx:
+            await tx.landings.purge(now, at_most=9)

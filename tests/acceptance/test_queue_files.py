@@ -11,7 +11,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import import_queues
 from queue_engine.store import EntryConflict, Store
-from queue_engine.store.queue_file import QueueFile, read_queues
+from queue_engine.store.queue_file import QueueFile, file_lines, read_queues
 from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_lost_databases import front, label_in_order
 from tests.acceptance.world import LABEL, World
@@ -22,7 +22,8 @@ async def exported(world: World) -> QueueFile:
     """The file of the world's queues, as it is read from disk."""
     async with world.bot.engine.store.reading() as tx:
         file = await read_queues(tx.connection, world.clock.now())
-    return QueueFile.model_validate_json(file.model_dump_json(exclude_unset=True))
+        lines = [line async for line in file_lines(tx.connection, file)]
+    return QueueFile.model_validate_json("\n".join(lines))
 
 
 async def imported(world: World, url: str, file: QueueFile) -> bool:
