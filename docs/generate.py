@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
+from bot.doctor.base_runs import workflow_lines
 from bot.gateway.http.scopes import OPTIONAL
 from bot.mcp.tools import TOOLS
 from bot.metrics import FAMILIES
@@ -23,6 +24,7 @@ from queue_engine.commands.commands import CATALOGUE
 from queue_engine.config.kinds import shown
 from queue_engine.core.database.outage import OutageKind
 from queue_engine.core.jobs.idempotency import KEPT as KEYS_KEPT
+from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.domain.model import TRANSITIONS
 from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
@@ -38,6 +40,7 @@ DOCUMENTS = (
     "docs/commands.md",
     "docs/configuration.md",
     "docs/operating.md",
+    "docs/proof.md",
     "docs/troubleshooting.md",
     "docs/registration.md",
     "docs/security.md",
@@ -258,6 +261,21 @@ def _commands() -> str:
     return "\n".join(rows) + "\n"
 
 
+_TESTED = [RequiredCheck("test", None)]
+
+
+def _tested_lines() -> str:
+    """Write the lines of a workflow that skip tested trees on `main`."""
+    return f"\n```yaml\n{workflow_lines('main', _TESTED)}```\n\n"
+
+
+def _tested_branch_line() -> str:
+    """Write the line that differs where a branch marks the tree."""
+    lines = workflow_lines("main", _TESTED, by_branch=True).splitlines()
+    found = next(line.strip() for line in lines if "found=" in line)
+    return f"\n```sh\n{found}\n```\n\n"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "comments": screens.comments,
     "emulator-endpoints": lambda: "".join(f"{line}\n" for line in endpoints()),
@@ -265,6 +283,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "reasons": _reasons,
     "agent-reasons": _agent_reasons,
     "tools": _tools,
+    "tested-branch-line": _tested_branch_line,
+    "tested-lines": _tested_lines,
     "transitions": _transitions,
     "registration": _registration,
     "permissions": _permissions,

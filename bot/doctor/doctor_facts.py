@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bot.doctor.tested_again import PERIOD, TestedAgain
+from bot.doctor.base_runs import PERIOD, BaseRuns
 from bot.gateway.doctor_reads import PushRules, RulesetBypass
 from bot.gateway.gateway import Gateway
 from bot.gateway.people import with_teams
@@ -127,7 +127,7 @@ class RepositoryFacts:
     dependabot: Mapping[str, Any] | None = None
     trains: TrainFacts | None = None
     """None without trains, and where IMQ could not read what decides about them."""
-    tested_again: TestedAgain | None = None
+    tested_again: BaseRuns | None = None
     """None where nothing landed in the last week whose very tree had been tested."""
     unread: tuple[str, ...] = ()
     """What GitHub did not show, with its answer."""
@@ -264,13 +264,13 @@ class RepositoryReads:
             unread=tuple(unread),
         )
 
-    async def _tested_again(self, repository: Repository, branch: str) -> TestedAgain | None:
+    async def _tested_again(self, repository: Repository, branch: str) -> BaseRuns | None:
         landed = self._landings.get((repository.id, branch), ())
         proved = frozenset(each.sha for each in landed if is_proved(each.record))
         if not proved:
             return None
         runs = await self._gateway.doctor.push_runs(repository, branch, min(each.at for each in landed))
-        return TestedAgain(len(landed), proved, runs)
+        return BaseRuns(len(landed), proved, runs)
 
     async def _trains(
         self, repository: Repository, branch: str, rules: BranchRules | None, policy: Policy

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bot.api.finding import Finding, Report
-from bot.doctor import tested_again
+from bot.doctor import base_runs
 from bot.doctor.app_checks import app_findings, clock_findings, host_findings, installation_unlisted, no_repositories
 from bot.doctor.doctor_facts import AppFacts, HostFacts, RepositoryFacts, RepositoryReads
 from bot.doctor.repository_checks import repository_findings, update_bot_findings
@@ -161,7 +161,7 @@ class Doctor:
 def _spared(facts: RepositoryFacts) -> str | None:
     """Say what workflows test a second time, and how that is spared."""
     found = facts.tested_again
-    return None if found is None else tested_again.described(facts.branch, found, facts.policy.merge.tested_refs)
+    return None if found is None else base_runs.described(facts.branch, found, facts.policy.merge.tested_refs)
 
 
 _PAGE = "docs/notifications.md"

@@ -15,7 +15,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.port import NOTES
 from queue_engine.effects.context import Engine
 from queue_engine.executor.landing import NOTES_AFTER
-from queue_engine.store.proof_marks import LandingNotes
+from queue_engine.store.proof_marks import LandingProgress
 
 _log = structlog.get_logger("imq.notes")
 
@@ -55,11 +55,11 @@ class PassportNotes:
             _log.warning("notes_refused", repository=repository.full_name, error=str(refusal))
             return Hold(_TRY_AGAIN)
         async with self._engine.change() as change:
-            written = LandingNotes(found[-1].id, made.sha, made.tree)
+            written = LandingProgress(found[-1].id, made.sha, made.tree)
             await change.tx.proof_marks.save_notes(repository.id, written)
         return Hold(NOTES_AFTER) if len(found) == _AT_ONCE else None
 
-    async def _write(self, repository: Repository, former: LandingNotes, notes: Mapping[str, str]) -> Commit:
+    async def _write(self, repository: Repository, former: LandingProgress, notes: Mapping[str, str]) -> Commit:
         """Write onto the notes as IMQ left them; where somebody else moved the ref, onto what is there."""
         github = self._engine.github
         onto = None if former.tip is None or former.tree is None else Commit(former.tip, former.tree, ())

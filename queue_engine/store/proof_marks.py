@@ -59,7 +59,7 @@ class ProofMark:
 
 
 @dataclass(frozen=True, slots=True)
-class LandingNotes:
+class LandingProgress:
     """The notes of a repository, as IMQ left them."""
 
     landing_id: int = 0
@@ -104,12 +104,12 @@ class ProofMarks:
         own = tuple_(proof_marks.c.repository_id, proof_marks.c.tree, proof_marks.c.expires_at)
         await self._connection.execute(delete(proof_marks).where(own.in_(places)))
 
-    async def notes(self, repository_id: int) -> LandingNotes:
+    async def notes(self, repository_id: int) -> LandingProgress:
         """Return how far the notes of a repository are written."""
         row = (await self._connection.execute(_NOTES, {"its_repository": repository_id})).one_or_none()
-        return LandingNotes() if row is None else LandingNotes(row.landing_id, row.tip, row.tree)
+        return LandingProgress() if row is None else LandingProgress(row.landing_id, row.tip, row.tree)
 
-    async def save_notes(self, repository_id: int, notes: LandingNotes) -> None:
+    async def save_notes(self, repository_id: int, notes: LandingProgress) -> None:
         """Store how far the notes of a repository are written."""
         row = {"landing_id": notes.landing_id, "tip": notes.tip, "tree": notes.tree}
         await self._connection.execute(_SAVE_NOTES.on(self._connection), {"repository_id": repository_id, **row})

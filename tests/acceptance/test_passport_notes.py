@@ -65,7 +65,7 @@ async def test_notes_of_three_landings_cost_three_requests_and_prove_them(world:
     assert (len(notes(world)), world.requests(*ROUTES)) == (4, 6)
 
 
-async def test_notes_that_somebody_else_pushed_stay(world: World) -> None:
+async def test_notes_of_others_are_kept(world: World) -> None:
     """P2: IMQ adds its own to those that are there, also after its answer was lost."""
     await with_notes(world)
     await land(world, "one", "two", "three")

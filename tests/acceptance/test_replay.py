@@ -42,7 +42,7 @@ async def test_timeline_of_trains_replayed_is_what_happened(runs: int, bad: str,
         queue_all(pulls[5:])
         await all_left(world, pulls)
         tested = commits_tested(world) - before
-        lines = await timeline_lines(world.bot.engine.store, None)
+        lines = [line async for line in timeline_lines(world.bot.engine.store, None)]
     timeline, found = again(tmp_path / "timeline.jsonl", lines)
     assert len(timeline.landed) == 8 - len(bad)
     assert {each.number for each in timeline.entries if each.by_checks} == {
@@ -60,7 +60,9 @@ async def test_timeline_without_trains_has_the_waits_and_the_runs(world: World, 
         pull.label(LABEL, by="mona")
         await world.settle()
     await all_left(world, pulls)
-    timeline, _ = again(tmp_path / "timeline.jsonl", await timeline_lines(world.bot.engine.store, None))
+    timeline, _ = again(
+        tmp_path / "timeline.jsonl", [line async for line in timeline_lines(world.bot.engine.store, None)]
+    )
     minutes = CI_TIME.total_seconds() / 60
     waits = [each.until - each.since for each in timeline.landed]
     assert waits == pytest.approx([0, minutes, 2 * minutes], abs=0.1)

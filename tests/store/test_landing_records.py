@@ -9,7 +9,7 @@ import pytest
 
 from queue_engine.domain.landing_record import LandingKey
 from queue_engine.store import Store, Transaction
-from queue_engine.store.proof_marks import LandingNotes, ProofMark
+from queue_engine.store.proof_marks import LandingProgress, ProofMark
 from queue_engine.store.queue_file import QueueFile, file_lines, read_queues
 from tests.store.examples import NOW, OTHER, REPOSITORY, queue
 
@@ -75,10 +75,10 @@ async def test_mark_expires_unless_another_one_took_its_place(t: Transaction) ->
 async def test_notes_are_stored_as_far_as_they_are_written(t: Transaction) -> None:
     """None at first; the last ones count."""
     await queue(t)
-    assert await t.proof_marks.notes(REPOSITORY.id) == LandingNotes()
+    assert await t.proof_marks.notes(REPOSITORY.id) == LandingProgress()
     for last in (3, 7):
-        await t.proof_marks.save_notes(REPOSITORY.id, LandingNotes(last, "tip", "tree"))
-    assert await t.proof_marks.notes(REPOSITORY.id) == LandingNotes(7, "tip", "tree")
+        await t.proof_marks.save_notes(REPOSITORY.id, LandingProgress(last, "tip", "tree"))
+    assert await t.proof_marks.notes(REPOSITORY.id) == LandingProgress(7, "tip", "tree")
 
 
 async def test_export_has_every_landing_and_of_one_repository_its_own(t: Transaction) -> None:

@@ -16,7 +16,7 @@ _PAGE = "docs/proof.md#spare-the-second-test"
 
 
 @dataclass(frozen=True, slots=True)
-class TestedAgain:
+class BaseRuns:
     """What the workflows of a branch did within `PERIOD`, beside IMQ's own record."""
 
     landings: int
@@ -34,7 +34,7 @@ class TestedAgain:
         return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
 
-def described(branch: str, found: TestedAgain, checks: Collection[RequiredCheck]) -> str | None:
+def described(branch: str, found: BaseRuns, checks: Collection[RequiredCheck]) -> str | None:
     """Say what tests the same trees again, and what the lines save in a week; None without such runs."""
     minutes = found.minutes()
     if not any(minutes.values()):
