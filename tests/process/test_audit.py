@@ -50,6 +50,29 @@ def sound_landings(clone: HistoryMaker) -> None:
     clone.merge(4)
 
 
+def test_audit_of_a_stack_that_was_squashed_from_the_bottom_has_no_alarm(clone: HistoryMaker) -> None:
+    """Each head has the heads below it: only what landed between, and is missing, was undone."""
+    base = clone.sha("main")
+    lower = clone.pull_request(1, clone.changed(8))
+    clone.git("checkout", "-q", "--detach", lower)
+    again = (clone.path / "app.py").read_text().replace("line 8", "line eight")
+    clone.pull_request(2, {"app.py": again, "new.py": "1\n"}, base=lower)
+    tree = clone.tree_of_merge(base, "refs/pull/2/head")
+    clone.git("checkout", "-q", "main")
+    clone.squash(1)
+    upper = clone.land(tree, "Squash (#2)")
+    found, _ = audited(f"{base}..")
+    assert [shown(each)[:3] for each in found.values()] == [("squash", "equal", 2), ("squash", "equal", 1)]
+
+    clone.git("reset", "-q", "--hard", f"{upper}~")
+    clone.pull_request(3, {"other.py": "1\n"})
+    between = clone.squash(3)
+    wrong = clone.land(tree, "Squash (#2)")
+    found, reasons = audited(f"{base}..", code=1)
+    assert shown(found[wrong])[:3] == ("squash", "reverts", 2)
+    assert reasons[wrong] == f"built on an older base: it undoes landing {between[:12]}"
+
+
 def test_audit_of_sound_landings_has_no_alarm_and_leaves_no_trace(clone: HistoryMaker) -> None:
     """Merge, squash and rebase are explained; conflicts resolved by hand stay open; the clone is only read."""
     sound_landings(clone)

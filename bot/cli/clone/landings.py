@@ -258,7 +258,10 @@ class _Judge:
         if merge.clean and case.is_merged_otherwise():
             return Landing(commit, Kind.SQUASH, Verdict.EQUAL, number)
         if _MACHINES.fullmatch(commit.committer) and (reverted := case.older_base()):
-            return case.on_older_base(Kind.SQUASH, number, reverted)
+            undone = case.undone(reverted)
+            if not undone:
+                return Landing(commit, Kind.SQUASH, Verdict.EQUAL, number)
+            return case.on_older_base(Kind.SQUASH, number, undone)
         if not case.commits or case.has_other_landings(number):
             return unknown("the pull request is for another branch, or the number names something else")
         if not _MACHINES.fullmatch(commit.committer):
@@ -367,6 +370,18 @@ class _Case:
             if _is(merge, self._commit):
                 return candidates[:position]
         return []
+
+    def undone(self, landings: Sequence[str]) -> list[str]:
+        """Return those of these landings that the pull request does not have itself.
+
+        GitHub squashes a stack from the bottom: each head has the heads below it, and not the commits that landed them.
+        """
+        left = []
+        for sha in landings:
+            head = self._history.heads.get(pull_request_of(self._history.commit(sha)) or 0)
+            if head is None or not self._history.is_ancestor(head, self._side):
+                left.append(sha)
+        return left
 
     def on_older_base(self, kind: Kind, number: int | None, reverted: Sequence[str]) -> Landing:
         """Return the landing whose candidate was built on an older base."""
