@@ -40,7 +40,7 @@ def marks(world: World) -> dict[str, str]:
 
 @asynccontextmanager
 async def a_repeating_world(
-    directory: Path, tested_refs: str = "[test]", own_refs: Any = "all", trains: str = "off"
+    directory: Path, tested_refs: str = "[test]", own_refs: Any = "all", *, skips_pulls: bool = False
 ) -> AsyncIterator[tuple[World, Any]]:
     """A world whose workflow tests pull requests and pushes; the job has the lines that `imq doctor` names."""
     async with a_world(directory, ci=False, protect=False) as world:
@@ -49,14 +49,16 @@ async def a_repeating_world(
         def runs(run: Any) -> bool:
             tree, branch = world.repository.tree(run.tested_sha), run.suite.head_branch
             mark = object_name(mark_text(branch, [RequiredCheck("test", None)]))
-            return run.event != "push" or marks(world).get(tree) != mark
+            if run.event != "push":
+                return not skips_pulls
+            return marks(world).get(tree) != mark
 
         workflow = world.repository.add_workflow(
             jobs=[Job("test", duration=CI_TIME, guard=runs)],
             on=[Trigger("push", branches=["main", "imq/**"]), "pull_request"],
         )
         world.repository.protect("main", required_checks=["test"])
-        text = f"trains: {trains}\nmerge: {{tested_refs: {tested_refs}}}\n"
+        text = f"merge: {{tested_refs: {tested_refs}}}\n"
         world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
         await world.pass_time(CI_TIME * 2)
         yield world, workflow
@@ -141,10 +143,18 @@ async def test_doctor_says_what_is_tested_twice_by_the_repositorys_own_record(te
 
 
 async def test_check_that_is_named_and_did_not_succeed_leaves_no_ref(tmp_path: Path) -> None:
-    """P1: one that was skipped tested nothing, and one that nothing requires is not known."""
+    """P1: what nothing requires is not known."""
     async with a_repeating_world(tmp_path, "[test, lint]") as (world, _):
         await land(world, "one")
         assert (marks(world), world.requests(*WRITES)) == ({}, 0)
+
+
+async def test_check_that_was_skipped_leaves_no_ref(tmp_path: Path) -> None:
+    """P1: GitHub lets it pass, but it tested nothing: the base does."""
+    async with a_repeating_world(tmp_path, skips_pulls=True) as (world, workflow):
+        await land(world, "one")
+        assert (marks(world), world.requests(*WRITES)) == ({}, 0)
+        assert outcomes(world, workflow)[1:] == ["success"]
 
 
 async def test_train_marks_its_last_tree_alone(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_audit_of_a_stack_that_was_squashed_from_the_bottom_has_no_alarm(clone: 
     base = clone.sha("main")
     lower = clone.pull_request(1, clone.changed(8))
     clone.git("checkout", "-q", "--detach", lower)
-    again = (clone.path / "app.py").read_text().replace("line 8", "line eight")
+    again = (clone.path / "app.py").read_text().replace("changed 8", "changed again")
     clone.pull_request(2, {"app.py": again, "new.py": "1\n"}, base=lower)
     tree = clone.tree_of_merge(base, "refs/pull/2/head")
     clone.git("checkout", "-q", "main")
