@@ -7,7 +7,7 @@ from bot.api.finding import Finding
 from bot.doctor.doctor_facts import RepositoryFacts
 from queue_engine.domain.facts import OWN_CHECK, BranchRules, MergeMethod, RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.policy import Mode
-from queue_engine.rules.checks import head_checks, required_checks
+from queue_engine.rules.checks import head_checks, required_checks, run_checks
 
 _RULES = "docs/operating.md#what-imq-remembers-of-github"
 _CONFIGURATION = "docs/configuration.md#keys"
@@ -44,6 +44,7 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
         yield from _rules(facts, facts.rules)
         yield from _own_check(facts, facts.rules)
         yield from _untested_paths(facts, facts.rules)
+        yield from _tested_refs(facts, facts.rules)
         yield from _bypasses(facts, facts.rules)
         yield from _methods(facts, facts.rules)
         yield from _checks(facts, facts.rules)
@@ -169,6 +170,26 @@ def _untested_paths(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Find
             "Each commit of a release bot restarts the checks of the pull request at the front.",
             'Untick "Require branches to be up to date before merging", or have the bot commit to another branch.',
             _RELEASES,
+        )
+
+
+def _tested_refs(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
+    """Judge whether the checks that a ref would name count for a landing at all."""
+    required = run_checks(rules, facts.policy)
+    named = facts.policy.merge.tested_refs
+    missing = [
+        each.name
+        for each in sorted(named, key=lambda each: each.name)
+        if not any((each.name == one.name and None in (each.app_id, one.app_id)) or each == one for one in required)
+    ]
+    if required and missing:
+        yield _finding(
+            facts,
+            "tested_refs_without_effect",
+            f"`merge.tested_refs` names {', '.join(missing)}, which nothing requires on {facts.branch}.",
+            "IMQ waits for required checks alone, so it writes no ref, and the workflows test each tree again.",
+            "Require these checks, or remove them from `merge.tested_refs`.",
+            "docs/proof.md#spare-the-second-test",
         )
 
 

@@ -96,6 +96,9 @@ def workflow_texts(directory: str, tree: FilesPart | None) -> Mapping[str, str]:
 MERGE_LIMIT = timedelta(seconds=60)
 """Merges of big repositories take long, and a merge given up on must be read back."""
 
+_MARK_LIMIT = timedelta(seconds=5)
+"""A landing waits for its mark, and does without it where GitHub is slow."""
+
 _UPDATE = """mutation UpdateRefs($repository: ID!, $updates: [RefUpdate!]!) {
   updateRefs(input: {repositoryId: $repository, refUpdates: $updates}) { clientMutationId }
 }"""
@@ -146,8 +149,13 @@ class CandidateApi(CheckReads):
         """`POST /repos/{owner}/{repo}/git/refs`."""
         await self._create_ref(repository, f"refs/heads/{branch}", sha)
 
-    async def _create_ref(self, repository: Repository, ref: str, sha: str) -> None:
-        await self._write(repository, "POST", "/repos/{owner}/{repo}/git/refs", {"ref": ref, "sha": sha})
+    async def _create_ref(
+        self, repository: Repository, ref: str, sha: str, limit: timedelta = timedelta(seconds=20)
+    ) -> None:
+        body, template = {"ref": ref, "sha": sha}, "/repos/{owner}/{repo}/git/refs"
+        await self._connection.call(
+            repository, Call("POST", template, owner_and_repo(repository), body=body, limit=limit)
+        )
 
     async def mark_tested(self, repository: Repository, tree: str, text: str) -> tuple[str, str]:
         """`POST /repos/{owner}/{repo}/git/refs`, for a ref of IMQ's own, or for a branch."""
@@ -166,7 +174,7 @@ class CandidateApi(CheckReads):
     async def _point(self, repository: Repository, ref: str, target: str, made: Callable[[], Awaitable[str]]) -> str:
         """Create a ref, or move it there; `made` writes the object where GitHub lacks it. Returns the target."""
         try:
-            await self._create_ref(repository, ref, target)
+            await self._create_ref(repository, ref, target, _MARK_LIMIT)
         except Invalid as refusal:
             words = refusal.message.lower()
             if _NO_OBJECT in words:

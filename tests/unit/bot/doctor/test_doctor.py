@@ -125,6 +125,7 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("own_check_unbound", "any source", require_own_check("IMQ", bound=False, strict=True)),
     ("own_check_without_up_to_date", "no up-to-date branches", require_own_check("IMQ")),
     ("untested_paths_without_effect", "requires up-to-date branches", keep_results),
+    ("tested_refs_without_effect", "names lint", push(".github/imq.yml", "merge: {tested_refs: [ci/test, lint]}\n")),
     ("native_queue_required", "merge queue", require_native_queue),
     ("push_restricted", "restricts who can push", restrict_pushes),
     ("branch_locked", "locked", lock),
