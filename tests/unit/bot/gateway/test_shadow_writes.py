@@ -33,6 +33,9 @@ WRITES = {
     "cancel_run",
     "disable_auto_merge",
     "delete_branch",
+    "delete_ref",
+    "mark_tested",
+    "write_notes",
     "create_label",
     "react",
     "create_comment",
@@ -114,6 +117,10 @@ def of_candidates(place: Place) -> dict[str, Any]:
         "before": head,
         "after": head,
         "landed": Commit(head, place.handle.tree(head), ()),
+        "ref": "refs/imq/tested/1",
+        "text": "imq-tested v1\n",
+        "onto": None,
+        "notes": {head: "{}"},
         "requests": [SnapshotRequest(place.pull.number, "mona", head)] * 2,
     }
 

@@ -75,6 +75,7 @@ BELIEVED = {
     "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",
     "permission": "no webhook that IMQ gets tells of it",
+    "ref_target": "GitHub refuses to move the notes backwards, and an expired ref that was moved stays",
     "refuses_outdated": "rules as `branch_rules` caches them, and whether IMQ may bypass a ruleset; GitHub refuses",
     "repository": "looked up when a call finds nothing under its name, and at sweeps",
     "repositories": "asked for again at the next sweep",
@@ -96,11 +97,13 @@ WRITES = {
     "create_label",
     "delete_branch",
     "delete_comment",
+    "delete_ref",
     "disable_auto_merge",
     "dispatch_workflow",
     "expire_rules",
     "forget_rules",
     "forget_token",
+    "mark_tested",
     "merge_into",
     "open_draft",
     "redeliver",
@@ -109,6 +112,7 @@ WRITES = {
     "update_check_run",
     "update_comment",
     "update_refs",
+    "write_notes",
 }
 """Calls that change something, after which nothing certain is known."""
 
