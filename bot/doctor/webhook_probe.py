@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -20,9 +20,12 @@ import aiohttp
 from pydantic import SecretStr
 
 from bot.api.finding import Finding
-from bot.doctor.doctor_facts import AppFacts
 from bot.settings.safe_values import is_private
 from bot.webhooks.receiver import PROBE
+
+if TYPE_CHECKING:
+    # The status of the App needs the address alone, and few processes ever examine an installation.
+    from bot.doctor.doctor_facts import AppFacts
 
 PATH = "/webhook"
 
@@ -140,7 +143,7 @@ class WebhookProbe:
             )
 
 
-async def probed(probe: WebhookProbe, app: AppFacts) -> list[Finding]:
+async def probed(probe: WebhookProbe, app: "AppFacts") -> list[Finding]:
     """Probe the address of the App's webhook; if that is wrong, the one at which IMQ is said to be.
 
     That GitHub's newest delivery arrived says something of the address to which it was sent alone.

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from difflib import get_close_matches
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
@@ -171,6 +170,8 @@ def _meant(word: str) -> str | None:
         return word
     if len(word) > _LONGEST_WORD or not word.isalpha():
         return None
+    # As in `config.document`: few processes ever read a misspelt word.
+    from difflib import get_close_matches
 
     return _SYNONYMS.get(word) or next(iter(get_close_matches(word, _FIRST_WORDS[1:], n=1, cutoff=_SIMILAR)), None)
 
