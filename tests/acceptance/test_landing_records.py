@@ -224,7 +224,7 @@ async def test_green_branch_that_others_moved_goes_neither_back_nor_to_what_is_u
             await world.until(lambda: pull.merged)
             await world.settle()
             seen.append(git.branches().get("imq-green/main", "none"))
-            return world.repository.sha("main")
+            return str(world.repository.sha("main"))
 
         first = await land("first")
         assert seen == [first]

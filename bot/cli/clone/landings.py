@@ -258,10 +258,10 @@ class _Judge:
         if merge.clean and case.is_merged_otherwise():
             return Landing(commit, Kind.SQUASH, Verdict.EQUAL, number)
         if _MACHINES.fullmatch(commit.committer) and (reverted := case.older_base()):
-            undone = case.undone(reverted)
-            if not undone:
+            left = case.without_own(reverted)
+            if not left:
                 return Landing(commit, Kind.SQUASH, Verdict.EQUAL, number)
-            return case.on_older_base(Kind.SQUASH, number, undone)
+            return case.on_older_base(Kind.SQUASH, number, left)
         if not case.commits or case.has_other_landings(number):
             return unknown("the pull request is for another branch, or the number names something else")
         if not _MACHINES.fullmatch(commit.committer):
@@ -371,7 +371,7 @@ class _Case:
                 return candidates[:position]
         return []
 
-    def undone(self, landings: Sequence[str]) -> list[str]:
+    def without_own(self, landings: Sequence[str]) -> list[str]:
         """Return those of these landings that the pull request does not have itself.
 
         GitHub squashes a stack from the bottom: each head has the heads below it, and not the commits that landed them.
