@@ -216,33 +216,33 @@ async def test_green_branch_that_others_moved_goes_neither_back_nor_to_what_is_u
     """P1: from where somebody put it IMQ moves it only forward; a commit that the base lacks stays where it is."""
     more = "merge: {green_branch: 'imq-green/{base}'}\n"
     async with a_train_world(tmp_path, more=more) as world:
-        git, seen = world.repository.record.git, list[str]()
+        git, found = world.repository.record.git, list[str]()
 
         async def land(name: str) -> str:
             [pull] = await ready(world, name)
             pull.label(LABEL, by="mona")
             await world.until(lambda: pull.merged)
             await world.settle()
-            seen.append(git.branches().get("imq-green/main", "none"))
+            found.append(git.branches().get("imq-green/main", "none"))
             return str(world.repository.sha("main"))
 
         first = await land("first")
-        assert seen == [first]
+        assert found == [first]
         # Back, to an older commit of the base, and away: IMQ brings it forward again.
         for tip in (world.repository.log("main")[-1].sha, None):
             if tip is None:
                 world.repository.delete_branch("imq-green/main", by="rhea")
             else:
                 git.set_ref("heads/imq-green/main", tip)
-            assert await land(f"after-{tip}") == seen[-1]
+            assert await land(f"after-{tip}") == found[-1]
         # Ahead, to a push whose checks still run: IMQ does not take it back, and goes on from there.
         pushed = world.repository.push("main", {"by-hand.py": "pushed\n"}, "Push", by="rhea")
         git.set_ref("heads/imq-green/main", pushed)
         await world.settle()
         assert git.branches()["imq-green/main"] == pushed
-        assert await land("later") == seen[-1]
+        assert await land("later") == found[-1]
         # Elsewhere, to a commit that the base lacks: it stays.
         away = world.repository.push("away", {"away.py": "1\n"}, "Away", by="rhea")
         git.set_ref("heads/imq-green/main", away)
         await land("last")
-        assert seen[-1] == away
+        assert found[-1] == away
