@@ -5,10 +5,10 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import IO, Any, ClassVar
-from urllib.error import HTTPError, URLError
+from typing import Any, ClassVar
+from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPErrorProcessor, Request, build_opener
 from uuid import uuid4
 
 from bot import __version__
@@ -40,11 +40,14 @@ class ApiAnswer:
         return str(error or f"the server answered {self.status}")
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Follow no redirect, which could take the token to another host."""
+class _AsTheyCome(HTTPErrorProcessor):
+    """Let each answer through, refusals too; follow no redirect, which could take the token to another host."""
 
-    def redirect_request(self, *_: Any) -> None:
-        """Return no further request."""
+    def http_response(self, request: Request, response: Any) -> Any:
+        """Return the response."""
+        return response
+
+    https_response = http_response
 
 
 class ApiClient:
@@ -56,7 +59,7 @@ class ApiClient:
     def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url
         self._token = token
-        self._opener = build_opener(_NoRedirects)
+        self._opener = build_opener(_AsTheyCome)
 
     def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = None, seconds: float = SECONDS
@@ -72,22 +75,18 @@ class ApiClient:
         request = Request(self.url + path, data=data, headers=headers, method=method)  # noqa: S310
         try:
             with self._opener.open(request, timeout=seconds) as answer:
-                return self._parsed(answer.status, answer, answer.headers)
-        except HTTPError as error:
-            with error:
-                return self._parsed(error.code, error, error.headers)
+                return self._parsed(answer.status, answer.read(_MAX_BODY), answer.headers)
         except (URLError, HTTPException, OSError) as error:
             raise ConnectionFailed(f"{self.url} does not answer: {_reason(error)}.") from None
 
-    def _parsed(self, status: int, stream: IO[bytes], headers: Any) -> ApiAnswer:
+    def _parsed(self, status: int, content: bytes, headers: Any) -> ApiAnswer:
+        ApiClient.last_answered = self.url
         if status in (301, 302, 303, 307, 308):
             to = headers.get("Location", "another address")
             raise ConnectionFailed(f"{self.url} redirects to {to}. Log in there: `imq login URL`.")
-        content = stream.read(_MAX_BODY)
         if not content:
             return ApiAnswer(status, None, dict(headers))
         try:
-            ApiClient.last_answered = self.url
             return ApiAnswer(status, json.loads(content), {name.lower(): value for name, value in headers.items()})
         except (ValueError, RecursionError):
             raise ConnectionFailed(

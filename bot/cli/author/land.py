@@ -174,6 +174,7 @@ def _until_done(session: Session, process: Mapping[str, Any]) -> Mapping[str, An
     path = f"{API}/processes/{process['process_id']}?wait=60"
     last_answered = time.monotonic()
     while process["state"] != "done":
+        asked = time.monotonic()
         try:
             answer = session.client.call("GET", f"{path}&since={process['version']}", seconds=WAIT_SECONDS)
         except ConnectionFailed as problem:
@@ -184,10 +185,10 @@ def _until_done(session: Session, process: Mapping[str, Any]) -> Mapping[str, An
         last_answered = time.monotonic()
         if answer.status == 200:
             process = answer.body
-        elif answer.status >= 500 or answer.status == 429:
-            time.sleep(_PAUSE_SECONDS)
-        elif answer.status >= 400:
+        elif answer.status < 500 and answer.status != BUSY:
             session.refuse(answer)
+        if process["state"] != "done" and last_answered - asked < _LEAST_SECONDS:
+            time.sleep(_PAUSE_SECONDS)
     return process
 
 

@@ -18,6 +18,7 @@ from bot.cli.author.session import (
     StoredLogin,
     chosen_url,
     find_login,
+    is_token,
     stored_logins,
 )
 from bot.cli.author.terminal import ExitCode, say, stop
@@ -45,6 +46,8 @@ def login(url: str | None, maintain: bool) -> None:
         done = _wait(session, begun.body)
     except KeyboardInterrupt:
         stop(ExitCode.INTERRUPTED, "Stopped. Nothing was stored.")
+    if not is_token(done["token"]):
+        raise ValueError("no header can carry its token")
     github = urlsplit(begun.body["verification_uri"]).netloc.lower()
     stored = StoredLogin(chosen, done["token"], done["login"], github, done["expires_at"])
     try:
@@ -100,9 +103,14 @@ def _explain(url: str, begun: Any) -> None:
     say("Type only a code that you see here; IMQ never sends one.")
 
 
+def _interval(body: Any) -> float:
+    """Return the seconds between two questions, as IMQ wants them."""
+    return max(1.0, float(body["interval"]))
+
+
 def _wait(session: Session, begun: Any) -> Any:
     """Ask until the person has typed the code. Stops the command when the login ended."""
-    interval = float(begun["interval"])
+    interval = _interval(begun)
     ends = time.monotonic() + begun["expires_in"]
     while True:
         if time.monotonic() >= ends:
@@ -116,6 +124,6 @@ def _wait(session: Session, begun: Any) -> Any:
         if answer.status == 200:
             return answer.body
         if answer.status == 202:
-            interval = float(answer.body["interval"])
+            interval = _interval(answer.body)
         elif answer.status < 500 and answer.status != BUSY:
             stop(ExitCode.REFUSED, f"{answer.sentence}")

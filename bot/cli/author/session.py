@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -112,6 +113,8 @@ def logins_file(environ: Mapping[str, str], platform: str = sys.platform) -> Pat
 URL, TOKEN = "IMQ_URL", "IMQ_TOKEN"
 NOT_ALLOWED = (401, 403, 404)
 BUSY = 429
+_IN_A_HEADER = re.compile(r"[\x21-\x7e]+")
+
 API = "/api/v1"
 """The prefix of every path but `/queue/status`."""
 
@@ -158,7 +161,7 @@ class AuthorCommand(click.Command):
         """Run it. An answer without the expected fields ends it with a sentence."""
         try:
             return super().invoke(ctx)
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
             address = ApiClient.last_answered
             if address is None:
                 raise
@@ -191,7 +194,10 @@ def chosen_url(given: str | None) -> str | None:
 
 def open_session(given: str | None, *, as_json: bool) -> Session:
     """Return the session of a command; stop it without a login."""
-    if token := os.environ.get(TOKEN):
+    if token := os.environ.get(TOKEN, "").strip():
+        if not is_token(token):
+            # What http.client says about it would repeat it.
+            stop(ExitCode.USAGE, f"{TOKEN} is no token: it has characters that none has. Copy it again.")
         # Not of the clone: the person who made it chose that address, and would receive the token.
         named = given or os.environ.get(URL)
         if not named:
@@ -203,6 +209,11 @@ def open_session(given: str | None, *, as_json: bool) -> Session:
         where = "URL" if url is None else url
         stop(ExitCode.NOT_ALLOWED, f"You are not logged in. Run `imq login {where}`, or set {URL} and {TOKEN}.")
     return Session(ApiClient(login.url, login.token), login.github, as_json)
+
+
+def is_token(text: str) -> bool:
+    """Return whether a header can carry it."""
+    return _IN_A_HEADER.fullmatch(text) is not None
 
 
 def find_login(url: str | None) -> StoredLogin | None:

@@ -19,8 +19,14 @@ class Page(BaseHTTPRequestHandler):
     """Answers as the path says."""
 
     def do_GET(self) -> None:
-        status = int(self.path.strip("/"))
+        number, _, cut = self.path.strip("/").partition("-")
+        status = int(number)
         self.send_response(status)
+        if cut:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b'20\r\n{"error"')
+            return
         if status == 302:
             self.send_header("Location", "http://127.0.0.1:1/200")
         self.end_headers()
@@ -57,6 +63,13 @@ def test_refusal_is_an_answer(url: str) -> None:
     """With its sentence."""
     answer = ApiClient(url).call("GET", "/404")
     assert (answer.status, answer.sentence) == (404, "no")
+
+
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_answer_that_is_cut_off_is_none(url: str, status: int) -> None:
+    """Whatever its status: a connection that breaks tells nothing."""
+    with pytest.raises(ConnectionFailed, match="does not answer"):
+        ApiClient(url, "imq_secret").call("GET", f"/{status}-cut")
 
 
 def test_server_that_is_away_is_named() -> None:

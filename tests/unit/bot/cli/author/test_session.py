@@ -1,6 +1,5 @@
 """To whom an author's token goes, and what a command says of a server that is no IMQ."""
 
-import io
 import json
 from typing import Any
 
@@ -22,7 +21,8 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
 
     def call(client: ApiClient, _method: str, _path: str, *_: Any, **_more: Any) -> ApiAnswer:
         found.append((client.url, client._token))
-        return client._parsed(200, io.BytesIO(json.dumps(ANSWERS[-1]).encode()), {})
+        content = b"" if ANSWERS[-1] is EMPTY else json.dumps(ANSWERS[-1]).encode()
+        return client._parsed(200, content, {})
 
     monkeypatch.setattr(ApiClient, "call", call)
     monkeypatch.setattr(session, "_of_clone", lambda: EVIL)
@@ -30,6 +30,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
     return found
 
 
+EMPTY = "an answer without a body"
 ANSWERS: list[Any] = [None]
 
 
@@ -51,7 +52,22 @@ def test_token_of_the_environment_goes_to_no_address_of_a_clone(called: list[tup
     assert set(called) == {(OWN, "imq_secret")}
 
 
-@pytest.mark.parametrize("answer", [[], {}, "text", 7, {"queues": 1}, {"queues": [{}]}, {"state": []}, {"state": "x"}])
+@pytest.mark.parametrize("token", ["imq_\rsecret", "imq_\x7fsecret", "imq_secret\u2026"])
+def test_token_that_no_header_can_carry_is_refused_and_not_repeated(
+    called: list[tuple[str, str | None]], token: str
+) -> None:
+    """What http.client says about such a value has the value itself; white space at its ends is none of it."""
+    code, output = imq("status", "-R", "acme/widgets", IMQ_TOKEN=token, IMQ_URL=OWN)
+    assert (code, called, "secret" in output) == (ExitCode.USAGE, [], False), output
+    imq("why", "1", "-R", "acme/widgets", IMQ_TOKEN="imq_secret\r\n", IMQ_URL=OWN)
+    assert called == [(OWN, "imq_secret")]
+
+
+HUGE = {"access": "write", "verification_uri": "x", "user_code": "x", "id": "x", "interval": 10**400, "expires_in": 9}
+FOREIGN = [[], {}, "text", 7, EMPTY, {"queues": 1}, {"queues": [{}]}, {"state": []}, {"state": "x"}, HUGE]
+
+
+@pytest.mark.parametrize("answer", FOREIGN)
 @pytest.mark.parametrize("command", [("status",), ("why", "1"), ("land", "1"), ("login", OWN)])
 def test_json_of_another_server_is_a_sentence_and_no_traceback(
     called: list[tuple[str, str | None]], monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], answer: Any
