@@ -167,11 +167,11 @@ class Shadow:
 def _pull(row: Row[Any]) -> ShadowPull | None:
     """Read a row; None for one of another version of IMQ: its pull request is judged again with its next event.
 
-    The repository may have another name by now.
+    The repository may have another name by now, or another installation.
     """
     own = {"repository": repository_of(row), "version": row.version}
     try:
         pull: ShadowPull = adapter(ShadowPull).validate_python({**row.record, **own})
     except ValidationError:
         return None
-    return pull
+    return pull if pull.entry is None else replace(pull, entry=replace(pull.entry, repository=pull.repository))

@@ -12,8 +12,11 @@ import pytest
 
 from github_emulator import Fault, Job
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.shadow_pull import ShadowOutcome
 from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.shadow_mode import begin, decision, writes
 from tests.acceptance.test_check_outcomes import sound
+from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 LONG = timedelta(minutes=90)
@@ -240,3 +243,57 @@ async def test_job_that_fails_at_once_by_itself_is_blamed(in_actions: World) -> 
     await world.until(lambda: LABEL not in pull.labels)
     assert await world.reasons(pull) == ["checks_failed"]
     assert 1 <= world.requests(ANNOTATIONS) <= 2
+
+
+SORTED = sorted(CAUSES, key="uninstalled".__ne__)
+"""The first runs in the landing gate: an installation that is back has another id."""
+
+
+@pytest.mark.parametrize("cause", SORTED)
+@pytest.mark.parametrize("silent", [False, True])
+async def test_train_of_what_is_out_of_order_keeps_its_members_and_lands_them(
+    tmp_path: Path, cause: str, silent: bool
+) -> None:
+    """P5, P6: its candidate is being tested; no member leaves, one statement, and all land once it is in order."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b", "c")
+        queue_all(pulls)
+        await world.until_status(pulls[0], "checking")
+        change: Callable[[bool], None] = getattr(Disorder(world), cause)
+        change(True)
+        await world.pass_time(LONG)
+        assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+        assert await world.paused() == Reason.GITHUB_REFUSES
+        assert await announced(world, pulls[2]) == ["paused"]
+        url = world.app.webhook_url
+        world.app.webhook_url = None if silent else url
+        change(False)
+        await world.settle()
+        world.app.webhook_url = url
+        await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
+        await world.settle()
+        assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
+        assert await announced(world, pulls[2]) == ["paused", "resumed"]
+
+
+@pytest.mark.parametrize("cause", SORTED)
+@pytest.mark.parametrize("silent", [True, False])
+async def test_entry_of_shadow_mode_outlasts_what_is_out_of_order(tmp_path: Path, cause: str, silent: bool) -> None:
+    """P5: the would-be entry waits for its checks; whatever GitHub refuses meanwhile, it is no reason to leave."""
+    async with a_world(tmp_path) as world:
+        await begin(world)
+        pull = world.open("one")
+        pull.label(LABEL, by="mona")
+        await world.settle()
+        change: Callable[[bool], None] = getattr(Disorder(world), cause)
+        change(True)
+        await world.pass_time(LONG)
+        url = world.app.webhook_url
+        world.app.webhook_url = None if silent else url
+        change(False)
+        await world.settle()
+        world.app.webhook_url = url
+        await world.pass_time(timedelta(hours=1))
+        found = await decision(world, pull)
+        assert (found.outcome, found.reason) == (ShadowOutcome.MERGED, None)
+        assert [each.template for each in writes(world)] == []
