@@ -17,6 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 import aiohttp
+import psycopg
 import pytest
 
 from queue_engine.core.database.database import Database
@@ -144,6 +145,68 @@ async def test_bot_started_before_its_postgres_waits_for_it(private_postgres: Pr
         async with asyncio.timeout(LIMIT):
             await starting
         assert await readiness_of(theatre, 200) == {"status": "ready"}
+
+
+_SMALL = """
+DO $$ DECLARE each text; BEGIN
+  FOR each IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+    EXECUTE format('CREATE TRIGGER room BEFORE INSERT OR UPDATE ON %I EXECUTE FUNCTION look_for_room()', each);
+  END LOOP;
+END $$;
+CREATE TABLE ballast (size int);
+CREATE FUNCTION look_for_pages() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM fail_without_room(); END $$;
+CREATE EVENT TRIGGER room ON ddl_command_end WHEN TAG IN ('CREATE TABLE AS') EXECUTE FUNCTION look_for_pages();
+"""
+_LOOK = """
+CREATE FUNCTION fail_without_room() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+  IF EXISTS (SELECT FROM ballast) THEN
+    RAISE EXCEPTION 'could not extend file "base/16384/16402": No space left on device' USING ERRCODE = '53100';
+  END IF;
+END $$;
+CREATE FUNCTION look_for_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM fail_without_room();
+  RETURN NULL;
+END $$;
+"""
+"""Beside ballast each statement that needs room fails as `mdextend` reports a full disk; reads and deletes work."""
+
+
+def execute(postgres: PrivatePostgres, statements: str) -> None:
+    """Execute them in one transaction."""
+    with psycopg.connect(postgres.url) as connection:
+        connection.execute(statements)
+
+
+@pytest.mark.postgres
+async def test_postgres_on_a_full_disk_refuses_clearly_and_lands_everything_when_there_is_room(
+    private_postgres: PrivatePostgres, tmp_path: Path
+) -> None:
+    """Deliveries are answered 503, and none is lost; one line, no traceback, no death, and no pull request leaves."""
+    database = Database(private_postgres.url)
+    await migrate(database)
+    await database.close()
+    execute(private_postgres, _LOOK + _SMALL)
+    async with a_theatre(private_postgres.url, tmp_path) as theatre:
+        theatre.template = Template()
+        before, during = (
+            theatre.repository.open_pull_request(f"Add {n}", head=f"add-{n}", by="mona", files={f"{n}.py": f"{n}\n"})
+            for n in ("before", "during")
+        )
+        await theatre.start()
+        before.label(LABEL, by="mona")
+        await theatre.until(lambda: any(before.comments))
+        execute(private_postgres, "INSERT INTO ballast VALUES (1)")
+        status, answer = await deliver(theatre, str(uuid4()))
+        assert (status, answer["error"]) == (503, f"the delivery could not be stored; redeliver it. {_FULL}")
+        during.label(LABEL, by="mona")
+        await theatre.until(lambda: _refused(theatre, during) and bool(_lines_of(theatre, OutageKind.FULL)))
+        assert (await readiness_of(theatre, 503))["why"] == {"database": _FULL}
+        execute(private_postgres, "DELETE FROM ballast")
+        await theatre.until(lambda: before.merged and during.merged)
+        assert await readiness_of(theatre, 200) == {"status": "ready"}
+        assert len([line for line in _lines_of(theatre, OutageKind.FULL) if line["level"] != "info"]) <= 2
+        assert not any("Traceback" in str(line) for line in logged(theatre))
+        assert not theatre.deaths
 
 
 _ROOM = 12 * 1024 * 1024

@@ -41,13 +41,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_connection
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
 from sqlalchemy.util.concurrency import await_
 
-from queue_engine.core.database.outage import Busy, ReadOnly
+from queue_engine.core.database.outage import Busy, OutageKind, ReadOnly, fault_of
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
@@ -74,6 +74,10 @@ _CACHED_STATEMENTS = 512
 """Statements that a connection to SQLite keeps prepared: more than IMQ has. Python's sqlite3 keeps 128."""
 _USER_VERSION = 0
 """SQLite's number for applications, which IMQ leaves as it is."""
+_TAKES_ROOM = text(
+    "CREATE TEMPORARY TABLE imq_room ON COMMIT DROP AS SELECT repeat('x', 2000) AS x FROM generate_series(1, 64)"
+)
+"""What needs new pages on PostgreSQL's disk. Other statements find room in their tables for a while."""
 _PATIENCE = {
     "connect_timeout": "10",
     "keepalives_idle": "15",
@@ -146,6 +150,7 @@ class Database:
         self.url = database_url(url)
         self.dialect = self.url.get_backend_name()
         """`sqlite` or `postgresql`."""
+        self._was_full = False
         # The connection that was used last is used next: each has a cache of pages and of prepared statements.
         pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_use_lifo": True}
         pool["pool_timeout"] = _POOL_SECONDS
@@ -174,8 +179,12 @@ class Database:
 
         Do not open a second one inside: on SQLite it would wait for the first (and raise after 30 seconds).
         """
-        async with self._exclusive(), self._writer.begin() as connection:
-            yield connection
+        try:
+            async with self._exclusive(), self._writer.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            self._was_full = self._was_full or fault_of(error) is OutageKind.FULL
+            raise
         if self._checkpoints is not None:
             self._checkpoints.committed()
 
@@ -193,6 +202,11 @@ class Database:
                 await connection.exec_driver_sql(f"PRAGMA user_version={_USER_VERSION}")
             elif (await connection.execute(text("SHOW transaction_read_only"))).scalar_one() == "on":
                 raise ReadOnly("the database is a standby, or was set read-only")
+            elif self._was_full:
+                # Not each time: it leaves dead rows in the catalog. A role without the right to do it learns nothing.
+                with suppress(ProgrammingError):
+                    await connection.execute(_TAKES_ROOM)
+        self._was_full = False
 
     async def close(self) -> None:
         """Close every connection."""
