@@ -38,7 +38,7 @@ def doctor(repository: str | None, as_json: bool) -> None:
 async def _examine(operators: Settings, repository: str | None) -> "Report":
     import aiohttp
 
-    from bot.cli.setup import gateway_of
+    from bot.cli.github import gateway_of
     from bot.doctor.doctor_facts import read_host
     from bot.doctor.examination import Doctor
     from bot.doctor.webhook_probe import WebhookProbe

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bot.cli.setup import gateway_of
+from bot.cli.github import gateway_of
 from bot.cli.triggers import trigger_lines
 from bot.gateway.people import ReadTeam, with_teams
 from bot.settings.environment import Settings

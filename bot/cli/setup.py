@@ -3,8 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -12,18 +11,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import aiohttp
 import click
 import structlog
 
 from bot.cli.console import CommandRefused, echo
-from bot.gateway.gateway import Gateway
-from bot.gateway.http.client import Call
-from bot.gateway.http.connection import Connection, Page
-from bot.gateway.http.scopes import Target
 from bot.logs.configure import configure
 from bot.logs.printable import on_one_line
-from bot.process.sqlite_file import FileRefused, check
 from bot.settings import env_file
 from bot.settings.environment import (
     CREDENTIALS,
@@ -38,15 +31,11 @@ from bot.settings.environment import (
     unknown_variables,
 )
 from bot.settings.safe_values import HERE, public_url, relay_url, safe_api_url
-from queue_engine.core.database.database import Database
-from queue_engine.core.database.outage import fault_of
-from queue_engine.core.timing.clock import Clock, SystemClock
-from queue_engine.domain.errors import GitHubError, ReadLagError
-from queue_engine.domain.facts import Actor
-from queue_engine.store import Store
 
 if TYPE_CHECKING:
     from bot.registration.manifest import Credentials
+    from queue_engine.core.database.database import Database
+    from queue_engine.store import Store
 
 T = TypeVar("T")
 S = TypeVar("S", bound=QueueSettings)
@@ -114,13 +103,17 @@ def _configured(found: H, *, quiet: bool) -> H:
     return found
 
 
-def run_with_store(work: Callable[[Store], Awaitable[T]]) -> T:
+def run_with_store(work: Callable[["Store"], Awaitable[T]]) -> T:
     """Do `work` on the database of the settings. Raises CommandRefused when there is no usable one."""
     return with_database(host_settings(quiet=True), work)
 
 
-def with_database(settings: HostSettings, work: Callable[[Store], Awaitable[T]]) -> T:
+def with_database(settings: HostSettings, work: Callable[["Store"], Awaitable[T]]) -> T:
     """Do `work` on the database of these settings. Raises CommandRefused when there is no usable one."""
+    # Imported when needed, so that commands which open no database start in a third of the time.
+    from queue_engine.core.database.database import Database
+    from queue_engine.core.database.outage import fault_of
+
     database = Database(settings.database_url.get_secret_value())
     file = database.url.database or ""
     if database.dialect == "sqlite" and not Path(file).exists():
@@ -139,15 +132,17 @@ def with_database(settings: HostSettings, work: Callable[[Store], Awaitable[T]])
 
 def check_file(url: str) -> None:
     """Refuse an SQLite file that is missing its directory, or that cannot be written. Raises CommandRefused."""
+    from bot.process.sqlite_file import FileRefused, check
+
     try:
         check(url)
     except FileRefused as problem:
         raise CommandRefused(str(problem)) from None
 
 
-async def _run_with_store(database: Database, work: Callable[[Store], Awaitable[T]]) -> T:
-    # Imported when needed, so that `imq --help` and faults in the settings are printed at once.
+async def _run_with_store(database: "Database", work: Callable[["Store"], Awaitable[T]]) -> T:
     from queue_engine.migrations import MigrationState, migration_state
+    from queue_engine.store import Store
 
     try:
         if await migration_state(database) is not MigrationState.USABLE:
@@ -168,54 +163,6 @@ def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def instant(at: datetime | None) -> str:
     """Format an instant to the second, in UTC; a dash for None."""
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-
-
-class RetryConnection(Connection):
-    """Waits until GitHub's replicas accept a token that it just issued; the bot stores such a wait instead."""
-
-    pause: Callable[[float], Awaitable[None]] = staticmethod(asyncio.sleep)
-
-    async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
-        """Make a call again and again while its token is new, for half a minute at most."""
-        while True:
-            try:
-                return await super().call(target, call, fresh=fresh)
-            except ReadLagError as early:
-                await self.pause(early.retry_after.total_seconds())
-
-
-@asynccontextmanager
-async def gateway_of(settings: Settings, clock: Clock) -> AsyncIterator[Gateway]:
-    """Open a gateway with connections of its own, and close them at the end."""
-    async with aiohttp.ClientSession() as session:
-        yield Gateway(
-            RetryConnection(
-                session,
-                api_url=settings.github_api_url,
-                app_id=settings.github_app_id,
-                private_key=settings.github_private_key,
-                clock=clock,
-            )
-        )
-
-
-class LookupFailed(Exception):
-    """GitHub did not return the account; the message says why."""
-
-
-async def account_of(settings: Settings, login: str) -> Actor:
-    """Ask GitHub, as the App of these settings, for the account with this login. Raises LookupFailed."""
-    async with gateway_of(settings, SystemClock()) as gateway:
-        try:
-            installations = await gateway.installations()
-            if not installations:
-                raise LookupFailed(f"The App is not installed, so IMQ cannot look up {login}.")
-            account = await gateway.people.by_login(installations[0], login)
-        except GitHubError as error:
-            raise LookupFailed(f"IMQ could not look up {login}: {error.message}") from None
-    if account is None:
-        raise LookupFailed(f"GitHub has no account {login}.")
-    return account
 
 
 _KEY = "IMQ_SECRET_KEY"
@@ -346,7 +293,7 @@ def _refuse_to_overwrite(options: _Options, settings: HostSettings) -> None:
         raise click.UsageError(f"{place} has the credentials of an App already. --force replaces them.")
 
 
-async def _is_registered(store: Store) -> bool:
+async def _is_registered(store: "Store") -> bool:
     async with store.reading() as tx:
         found = await tx.github_secrets.find()
     return found is not None and found.sealed is not None
@@ -361,6 +308,8 @@ async def _save(options: _Options, settings: HostSettings, credentials: "Credent
         return "The terminal shows the credentials."
     if options.database and settings.secret_key is not None:
         from bot.registration.stored import StoredCredentials
+        from queue_engine.core.database.database import Database
+        from queue_engine.store import Store
 
         database = Database(settings.database_url.get_secret_value())
         try:

@@ -144,11 +144,11 @@ def _date(text: str) -> datetime:
 
 def _account(login: str) -> Actor:
     # Imported when needed: no other part of this command calls GitHub.
-    from bot.cli import setup
+    from bot.cli import github
 
     try:
-        return asyncio.run(setup.account_of(settings(quiet=True), login))
-    except setup.LookupFailed as problem:
+        return asyncio.run(github.account_of(settings(quiet=True), login))
+    except github.LookupFailed as problem:
         raise click.ClickException(str(problem)) from None
 
 

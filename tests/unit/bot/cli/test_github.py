@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 from pydantic import SecretStr
 
-from bot.cli.setup import RetryConnection
+from bot.cli.github import RetryConnection
 from bot.gateway import Gateway
 from queue_engine.domain.errors import Unavailable
 from queue_engine.domain.model import Repository

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from bot.cli import setup as github_requests
+from bot.cli import github as github_requests
 from bot.settings.environment import Settings
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.cli.setup import LookupFailed, account_of
+from bot.cli.github import LookupFailed, account_of
 from bot.gateway import Gateway
 from bot.settings.environment import load_settings
 from queue_engine.domain.facts import Actor, Permission
