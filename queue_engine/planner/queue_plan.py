@@ -205,7 +205,8 @@ def next_front(found: Members, now: datetime) -> Front | QueueWait | QueueChange
         if made.cancel:
             return QueueChange(QueueAction.PREEMPT, (front, chosen), depth=len(found.room))
     # The order puts an entry that starts before all others.
-    return Front(replace(chosen, position=0), len(found.room), found.hold_ends)
+    front = replace(chosen, position=0) if chosen.position else chosen
+    return Front(front, len(found.room), found.hold_ends)
 
 
 def _one_by_one(front: Entry, free: Mapping[int, Entry]) -> Trains:

@@ -138,8 +138,9 @@ class Pauses:
 
 def pauses_of(row: Row[Any]) -> tuple[Pause, ...]:
     """Read the pauses from a row of `queues`, the most important first."""
-    stored = (row._mapping[reason.value] for reason in PAUSES)
-    return tuple(adapter(Pause).validate_python(pause) for pause in stored if pause is not None)
+    stored = row._mapping
+    pauses = (stored[reason.value] for reason in PAUSES)
+    return tuple(adapter(Pause).validate_python(pause) for pause in pauses if pause is not None)
 
 
 _TIPS = select(queues.c.repository_id, queues.c.red_tip).where(

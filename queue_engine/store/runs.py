@@ -132,7 +132,8 @@ def run_of(row: Row[Any]) -> Run:
     """Read the run from a row with `run_id` and `RUN_FIELDS`."""
     if row.run_id is None:
         return NOT_BEGUN
-    values = {name: value for name, label in _COLUMNS.items() if (value := row._mapping[label]) is not None}
+    stored = row._mapping
+    values = {name: value for name, label in _COLUMNS.items() if (value := stored[label]) is not None}
     values |= {name: adapter(kind).validate_python(values[name]) for name, kind in _READ.items() if name in values}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     return Run(row.run_id, **{**values, **lists})
