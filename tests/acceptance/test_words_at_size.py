@@ -1,5 +1,6 @@
 """P6, P7: many labels at once: each pull request has a visible word soon, merges come first, and limits are kept."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -59,6 +60,46 @@ async def test_each_of_many_pull_requests_labeled_at_once_has_a_word_although_co
         assert sum(pull.merged for pull in pulls) == 2, "one at once, the next after its checks"
         assert world.server.limits.violations == []
         world.unsettled = "eight merges take longer than the content of an hour"
+
+
+async def red(world: World, pulls: list[Any]) -> None:
+    """Each fails its own checks."""
+    for number, pull in enumerate(pulls):
+        pull.push({f"red-{number}.txt": "99\n"}, by="mona")
+    await world.pass_time(CI_TIME * 2)
+
+
+async def drafts(world: World, pulls: list[Any]) -> None:
+    """Each waits outside the queue."""
+    for pull in pulls:
+        pull.convert_to_draft(by="mona")
+    await world.settle()
+
+
+async def conflicting(world: World, pulls: list[Any]) -> None:
+    """The base has another version of each file."""
+    files = {f"add-{number}.py": "other\n" for number in range(len(pulls))}
+    world.repository.push("main", files, "Write the same files", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+
+
+@pytest.mark.parametrize("make", [red, drafts, conflicting])
+async def test_each_of_many_pull_requests_that_cannot_land_has_a_word_although_content_is_scarce(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[World, list[Any]], Awaitable[None]]
+) -> None:
+    """An outcome, or what a pull request waits for, comes like the first word of one that lands."""
+    monkeypatch.setattr(pacing, "DOCUMENTED", FEW)
+    async with a_world(tmp_path) as world:
+        limit(world, FEW)
+        pulls = [world.open(f"add-{number}") for number in range(12)]
+        await world.pass_time(CI_TIME * 2)
+        await make(world, pulls)
+        for pull in pulls:
+            pull.label(LABEL, by="mona")
+        await world.pass_time(SOON)
+        assert without_word(world, pulls) == []
+        assert world.server.limits.violations == []
+        world.unsettled = "twelve comments take longer than the content of an hour"
 
 
 @pytest.mark.long
