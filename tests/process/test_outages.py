@@ -147,24 +147,24 @@ async def test_bot_started_before_its_postgres_waits_for_it(private_postgres: Pr
         assert await readiness_of(theatre, 200) == {"status": "ready"}
 
 
-_SMALL = """
+_TRIGGERS = """
 DO $$ DECLARE each text; BEGIN
   FOR each IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
-    EXECUTE format('CREATE TRIGGER room BEFORE INSERT OR UPDATE ON %I EXECUTE FUNCTION look_for_room()', each);
+    EXECUTE format('CREATE TRIGGER room BEFORE INSERT OR UPDATE ON %I EXECUTE FUNCTION need_room()', each);
   END LOOP;
 END $$;
 CREATE TABLE ballast (size int);
-CREATE FUNCTION look_for_pages() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM fail_without_room(); END $$;
-CREATE EVENT TRIGGER room ON ddl_command_end WHEN TAG IN ('CREATE TABLE AS') EXECUTE FUNCTION look_for_pages();
+CREATE FUNCTION need_pages() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM fail_if_full(); END $$;
+CREATE EVENT TRIGGER room ON ddl_command_end WHEN TAG IN ('CREATE TABLE AS') EXECUTE FUNCTION need_pages();
 """
-_LOOK = """
-CREATE FUNCTION fail_without_room() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+_FUNCTIONS = """
+CREATE FUNCTION fail_if_full() RETURNS void LANGUAGE plpgsql AS $$ BEGIN
   IF EXISTS (SELECT FROM ballast) THEN
     RAISE EXCEPTION 'could not extend file "base/16384/16402": No space left on device' USING ERRCODE = '53100';
   END IF;
 END $$;
-CREATE FUNCTION look_for_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  PERFORM fail_without_room();
+CREATE FUNCTION need_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  PERFORM fail_if_full();
   RETURN NULL;
 END $$;
 """
@@ -185,7 +185,7 @@ async def test_postgres_on_a_full_disk_refuses_clearly_and_lands_everything_when
     database = Database(private_postgres.url)
     await migrate(database)
     await database.close()
-    execute(private_postgres, _LOOK + _SMALL)
+    execute(private_postgres, _FUNCTIONS + _TRIGGERS)
     async with a_theatre(private_postgres.url, tmp_path) as theatre:
         theatre.template = Template()
         before, during = (

@@ -67,7 +67,7 @@ def test_refusal_is_an_answer(url: str) -> None:
 
 @pytest.mark.parametrize("status", [200, 404, 502])
 def test_answer_that_is_cut_off_is_none(url: str, status: int) -> None:
-    """Whatever its status: a connection that breaks tells nothing."""
+    """Whatever its status: what a broken connection left is no answer."""
     with pytest.raises(ConnectionFailed, match="does not answer"):
         ApiClient(url, "imq_secret").call("GET", f"/{status}-cut")
 
