@@ -28,6 +28,7 @@ from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.domain.model import TRANSITIONS
 from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.executor.proof_marks import KEPT as MARKS_KEPT
 from queue_engine.handlers.table_limits import OUTBOX_KEPT, PENDING_MERGES_KEPT, SHADOW_KEPT
 from queue_engine.queries.pull_request_status import whose_move
 from queue_engine.store.outbox.outbox import KEPT as ANSWERS_KEPT
@@ -196,6 +197,8 @@ _KEPT: tuple[tuple[Iterable[str], str, str], ...] = (
         "`IMQ_TIMELINE_DAYS`",
     ),
     (("landings",), "the record of each landing, and its signatures", "`IMQ_LANDINGS_DAYS`"),
+    (("proof_marks",), "refs of tested trees, where the configuration asks for them", shown(MARKS_KEPT)),
+    (("landing_notes",), "up to which landing a repository has git notes", "for good"),
     (("landing_keys",), "the keys of passports; the private one is encrypted", "for good"),
     (("shadow_pulls",), "what IMQ would have done in shadow mode", f"{shown(SHADOW_KEPT)} after the last change"),
     (("outbox",), "comments, check runs and labels to write", f"{shown(OUTBOX_KEPT)} after they were written"),
