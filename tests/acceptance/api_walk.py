@@ -9,6 +9,7 @@ from bot.web.pages.site import ROUTES
 from tests.acceptance.world import World
 
 OUTSIDE = {
+    ("POST", "/mcp"),
     ("POST", "/webhook"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),

@@ -11,6 +11,7 @@ from bot.mcp.protocol import INVALID_PARAMS, LATEST, UNKNOWN_METHOD, UNSUPPORTED
 from bot.mcp.tools import TOOLS
 from queue_engine.domain.facts import Permission
 from tests.acceptance.callers import Caller, caller
+from tests.acceptance.test_hidden_repositories import HIDDEN, MISSING, hide
 from tests.acceptance.world import REPOSITORY, World
 
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -116,6 +117,20 @@ async def test_rights_are_those_of_the_token(world: World, session: aiohttp.Clie
         refused = await Agent(await caller(world, session, login, **grant)).call("queue", number=pull.number)
         assert refused["isError"] is True
     assert await world.entries() == ()
+
+
+async def test_no_tool_distinguishes_a_hidden_repository_from_a_missing_one(
+    world: World, session: aiohttp.ClientSession
+) -> None:
+    """An agent of somebody without the right reads the same of both, whatever tool it calls."""
+    pull = await hide(world)
+    stranger = Agent(await caller(world, session, "stranger"))
+    named = {"find": {"branch": "change"}, "status": {"base_branch": "operation-dusk"}}
+    for tool in TOOLS:
+        arguments = named.get(tool, {"number": pull.number})
+        hidden, missing = [await stranger.call(tool, **arguments, repository=name) for name in (HIDDEN, MISSING)]
+        assert hidden == missing, tool
+        assert hidden["isError"] is True
 
 
 async def test_revision_without_sessions_names_itself_in_each_message(world: World, agent: Agent) -> None:
