@@ -19,7 +19,13 @@ from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import result_key
 from queue_engine.rules.checks import queue_only_names, run_checks
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.repository_scripts import commands_of, folders_in, loaded_files, named_files
+from queue_engine.workflows.repository_scripts import (
+    SUBMODULES,
+    commands_of,
+    folders_in,
+    loaded_files,
+    named_files,
+)
 from queue_engine.workflows.step_proof import ACTION_FILES
 from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS, UNPROVEN, TriggerChoice, choose_trigger
 
@@ -122,7 +128,8 @@ def _named_by_workflows(texts: Mapping[str, str], paths: Collection[str], folder
     while called := {path for path in texts if path not in paths and any(f"/{path}" in texts[each] for each in paths)}:
         paths |= called
     beside = {path: [dirname(path) or "."] if path.endswith(ACTION_FILES) else [] for path in paths}
-    return [each for path in sorted(paths) for each in named_files(texts[path], (*folders, *beside[path]))]
+    named = [each for path in sorted(paths) for each in named_files(texts[path], (*folders, *beside[path]))]
+    return [SUBMODULES, *named] if named else []
 
 
 def _named_by_scripts(texts: Mapping[str, str], found: Mapping[str, str], folders: Collection[str]) -> list[str]:

@@ -8,7 +8,7 @@ _LONGEST_LINE = 2_000
 """A longer one is not looked through."""
 _VARIABLES = (
     r"(?<![A-Za-z0-9_])GITHUB_(?:EVENT_NAME|EVENT_PATH|REF|REF_NAME|REF_PROTECTED|HEAD_REF|BASE_REF|ACTOR|ACTOR_ID"
-    r"|TRIGGERING_ACTOR|WORKFLOW_REF)(?![A-Za-z0-9_])"
+    r"|TRIGGERING_ACTOR|WORKFLOW_REF)(?![A-Za-z0-9_])|\bEARTHLY_GIT_(?:BRANCH|REFS)\b|prefix\w*\W{1,6}github_?\b"
 )
 _IDENTITY = r"\bACTIONS_ID_TOKEN_REQUEST"
 """A token that names the event, so that rights depend on it (docs: "OpenID Connect reference"; its subject on a pull
@@ -61,6 +61,7 @@ _HISTORY = (
     r"|" + _GIT + r"(?:for-each-ref|show-ref|worktree\s+list|config\b.*\bbranch\b"
     r"|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
     r"|\bcommit\.(?:parents|message|summary)\b|\bactive_branch\b"
+    r"|^\s*new:\s*true\b"
     r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-?\d+)\}"
 )
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a

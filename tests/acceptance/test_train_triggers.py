@@ -147,6 +147,8 @@ _BUILD_FILE = """<project><profiles><profile>
   <id>total</id><activation><property><name>env.GITHUB_HEAD_REF</name></property></activation>
 </profile></profiles></project>
 """
+_PARTS = "<project><modules><module>app</module></modules></project>\n"
+_MODULES = '[submodule "ci"]\n\tpath = ci\n\turl = https://github.com/acme/ci\n'
 _PLAIN = _VARIABLE.replace(_VARIABLE.splitlines()[1], "env: {}")
 _SCRIPT = "#!/bin/sh\n. ./ci/lib.sh\ntotal\n"
 _LIBRARY = 'total() { [ "$GITHUB_EVENT_NAME" = push ] || make total; }\n'
@@ -167,6 +169,8 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         ({WORKFLOW: _PLAIN, "ci/test.sh": _SCRIPT, "ci/lib.sh": _LIBRARY}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _OUTCOME}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _BUILD, "pom.xml": _PARTS, "app/pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _PLAIN, ".gitmodules": _MODULES}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "push", ["ci_unproven_on_candidates"]),
         ({WORKFLOW: _NO_DRAFTS}, _OF_PEOPLE, "auto", ["ci_silent_on_candidates"]),
     ],
@@ -177,6 +181,8 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         "script_of_the_repository",
         "outcome_of_a_step",
         "file_of_a_build_tool",
+        "part_of_a_build",
+        "script_of_a_submodule",
         "push_by_configuration",
         "gate_without_drafts",
     ],
