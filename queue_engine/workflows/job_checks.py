@@ -402,9 +402,11 @@ def _shared_group(
     """Return why another branch's run would cancel a candidate's; None if each branch has a group of its own.
 
     Of a group, GitHub keeps one run and the newest that waits, and cancels the others (docs: "Control concurrency").
+    With `queue: max` a hundred may wait (changelog of 2026-05-07).
     """
-    group = concurrency.get("group") if isinstance(concurrency, dict) else concurrency
-    if group is None or event in AUTHORS:
+    settings = concurrency if isinstance(concurrency, dict) else {"group": concurrency}
+    group, waits = settings.get("group"), settings.get("queue") == "max" and not settings.get("cancel-in-progress")
+    if group is None or waits or event in AUTHORS:
         return None
     another = replace(candidate, branch=f"{candidate.branch}0")
     if _group_key(str(group), workflow, event, candidate) != _group_key(str(group), workflow, event, another):
