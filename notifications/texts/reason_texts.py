@@ -254,7 +254,7 @@ REASONS: Mapping[Reason, ReasonText] = {
     ),
     Reason.REFUSED_BY_RULES: ReasonText(
         "GitHub refused the merge by the rules of {base}.",
-        "Meet the requirement that GitHub names." + REQUEUE,
+        "Meet the requirement that GitHub names. A check may fail on GitHub's test merge commit alone." + REQUEUE,
     ),
     Reason.NATIVE_QUEUE_REQUIRED: ReasonText(
         "{base} requires GitHub's merge queue, so IMQ cannot merge into it.",

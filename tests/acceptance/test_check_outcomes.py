@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from github_emulator import CISettings, Fault
+from github_emulator import CheckRunFields, CISettings, Fault
 from queue_engine.domain.reasons import Reason
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -304,3 +304,23 @@ async def test_checks_get_the_time_that_they_took_before(world: World) -> None:
     assert "10 minutes" in world.comment(hanging)
     assert "took here before" in world.comment(hanging)
     assert "**Next step, @mona @rhea or a maintainer:**" in world.comment(hanging)
+
+
+@pytest.mark.parametrize("judged", [True, False])
+async def test_check_that_failed_on_the_test_merge_alone_lands_nothing(world: World, judged: bool) -> None:
+    """P1, P5: where GitHub counts it nothing lands, the wait ends, and the next step names that commit."""
+    world.github.behaviour.test_merges_judged = judged
+    unit = with_unit(world)
+    pulls = [world.open("first"), world.open("second")]
+    await world.pass_time(CI_TIME * 2)
+    merge = world.github.mergeability.test_merge(pulls[0].record, pulls[0].head_sha)
+    failed = CheckRunFields(conclusion="failure")
+    world.github.checks.create_run(world.repository.record, app=unit.app, name="unit", head_sha=merge, fields=failed)
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: pulls[1].merged)
+    assert pulls[0].merged is not judged
+    assert await world.reasons(pulls[0]) == (["refused_by_rules"] if judged else [])
+    if judged:
+        assert 'Details: `Required status check "unit" is failing.`' in world.comment(pulls[0])
+        assert "A check may fail on GitHub's test merge commit alone." in world.comment(pulls[0])

@@ -93,6 +93,9 @@ class Behaviour:
     """Whether a stack's merge honours bypass lists: GitHub's changelog of 2026-10-01 says so, gh-stack denies it."""
     dismissed_reviews_listed: bool = False
     """Whether `latestOpinionatedReviews` lists a dismissed verdict as DISMISSED, or leaves it out; no source says."""
+    test_merges_judged: bool = True
+    """Whether required checks count by the test merge commit where that has any ("Troubleshooting required status
+    checks" has a table of it), or always by the head, as the same page says of the latest commit."""
     workflows_worded_as_checks: bool = True
     """Whether a workflow that a ruleset requires is missed in the words for a status check, or in words of its own.
     Those are quoted of GitHub's merge queue (devantler-tech/platform #3136); no thread quotes the merge call."""

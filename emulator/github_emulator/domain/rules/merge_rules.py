@@ -72,7 +72,7 @@ class MergeRules:
             words = {check.context: "expected" for check in demand.checks}
             yield from sentence(words, of=len(words))
         else:
-            yield from self._required_checks.unmet(repository, head, demand.checks)
+            yield from self._required_checks.unmet(repository, self._required_checks.judged_commit(pull), demand.checks)
         yield from self._required_checks.unmet_workflows(repository, head, demand.workflows)
         yield from self._required_checks.unscanned(repository, head, demand.code_scanning)
 

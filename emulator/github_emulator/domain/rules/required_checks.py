@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from github_emulator.core.behaviour import Behaviour
 from github_emulator.domain.checks.checks import PASSING, Checks
-from github_emulator.state import CheckRun, Repository, RequiredCheck
+from github_emulator.state import CheckRun, PullRequest, Repository, RequiredCheck
 
 _COUNTED = ("expected", "failing", "pending")
 """The words that GitHub counts when the unmet checks differ; runs under way are left out of that sentence."""
@@ -32,6 +32,14 @@ class RequiredChecks:
             if status.context == check.context and check.app_id in {None, app_id}:
                 words.append({"success": "passing", "pending": "pending"}.get(status.state, "failing"))
         return words
+
+    def judged_commit(self, pull: PullRequest) -> str:
+        """The commit whose checks count for a merge."""
+        merge, repository = pull.merge_commit_sha, pull.repository
+        if merge is None or not self._behaviour.test_merges_judged:
+            return pull.head_sha
+        has_any = repository.runs_by_sha.get(merge) or repository.statuses.get(merge)
+        return merge if has_any else pull.head_sha
 
     def unmet(self, repository: Repository, sha: str, checks: Sequence[RequiredCheck]) -> Iterable[str]:
         """One sentence for the checks that are not met, as the merge endpoint words it; none when all are."""
