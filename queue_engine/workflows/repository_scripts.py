@@ -75,6 +75,7 @@ _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 SUBMODULES = ".gitmodules"
 _BUILDS: Mapping[str, str] = {
     "make": "Makefile makefile GNUmakefile",
+    "gmake": "Makefile makefile GNUmakefile",
     "npm": "package.json",
     "npx": "package.json",
     "yarn": "package.json",
@@ -106,12 +107,14 @@ _BUILDS: Mapping[str, str] = {
     "pest": "phpunit.xml phpunit.xml.dist tests/Pest.php",
     "mix": "mix.exs",
     "poe": "pyproject.toml",
+    "rye": "pyproject.toml",
     "hatch": "pyproject.toml hatch.toml",
     "pdm": "pyproject.toml",
     "pixi": "pixi.toml pyproject.toml",
     "tox": "tox.ini tox.toml pyproject.toml",
     "nox": "noxfile.py",
     "pytest": "conftest.py tests/conftest.py",
+    "py.test": "conftest.py tests/conftest.py",
     "gradle": "build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
     "gradlew": "gradlew build.gradle build.gradle.kts settings.gradle settings.gradle.kts",
     "mvn": "pom.xml .mvn/maven.config",
@@ -140,12 +143,14 @@ _BUILDS: Mapping[str, str] = {
     "composer": "composer.json",
     "compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
     "docker-compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
+    "podman-compose": "compose.yaml compose.yml docker-compose.yaml docker-compose.yml",
     "bake": "docker-bake.hcl docker-bake.json",
     "bake-action": "docker-bake.hcl docker-bake.json",
     "cibuildwheel": "pyproject.toml",
     "pre-commit": ".pre-commit-config.yaml",
     "mise": "mise.toml .mise.toml",
     "bazel": ".bazelrc",
+    "bazelisk": ".bazelrc",
 }
 """The files that programs read, by the names of these programs, and of actions that start them."""
 _PROGRAM = re.compile(rf"(?<![\w-])(?:{'|'.join(_BUILDS)})(?![\w.-])")
@@ -156,6 +161,8 @@ _FOLDER = re.compile(
 )
 _CLONE = re.compile(r"\bgit\s+clone\s([^\n;&|]{1,1000})")
 _PACKAGES = ("package.json", "composer.json", "deno.json")
+_NAME = re.compile(r"[\w:.-]+\*?")
+"""Of a script, or of several: `npm-run-all test:*`."""
 _OF_PACKAGE = ("jest", "mocha", "ava", "wireit", "lint-staged")
 """Settings in `package.json` of programs that run scripts."""
 _DATA = (".toml", ".xml", ".props", ".targets", "nx.json", "turbo.json", "CMakePresets.json")
@@ -309,18 +316,25 @@ def commands_of(path: str, text: str, named_by: str) -> str:
     except (ValueError, AttributeError, RecursionError):
         return text
     taken: dict[str, str] = {}
-    words = {*re.findall(r"[\w:.-]+", named_by), *_LIFECYCLE}
+    words = {*_words(named_by), *_LIFECYCLE}
     for _ in range(_DEEPEST):
+        beginnings = tuple(each.removesuffix("*").removeprefix("npm:") for each in words if each.endswith(("-*", ":*")))
         new = {
             name: command
             for name, command in commands.items()
-            if name not in taken and {name, name.removeprefix("pre"), name.removeprefix("post")} & words
+            if name not in taken
+            and ({name, name.removeprefix("pre"), name.removeprefix("post")} & words or name.startswith(beginnings))
         }
         if not new:
             break
         taken |= new
-        words = {word for command in new.values() for word in re.findall(r"[\w:.-]+", command)} | set(new)
+        words = {word for command in new.values() for word in _words(command)} | set(new)
     return "\n".join((*taken.values(), settings))
+
+
+def _words(text: str) -> Iterator[str]:
+    for each in _NAME.findall(text):
+        yield from (each, each.removesuffix("*"))
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -314,6 +314,7 @@ async def test_check_that_failed_on_the_test_merge_alone_lands_nothing(world: Wo
     pulls = [world.open("first"), world.open("second")]
     await world.pass_time(CI_TIME * 2)
     merge = world.github.mergeability.test_merge(pulls[0].record, pulls[0].head_sha)
+    assert merge is not None
     failed = CheckRunFields(conclusion="failure")
     world.github.checks.create_run(world.repository.record, app=unit.app, name="unit", head_sha=merge, fields=failed)
     for pull in pulls:
