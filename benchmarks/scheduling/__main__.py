@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from benchmarks.scheduling.cells import Cell
 from benchmarks.scheduling.goals import FLAKY, FRESH_SEEDS, TUNING_SEEDS, goals, samples
 from benchmarks.scheduling.grid import cells, extra_cells, measure
+from benchmarks.scheduling.policies import POLICIES
 from benchmarks.scheduling.report import cell_name, costs_table, goals_table, losses_table, policies_table, slots_table
-from bot.cli.replay.policies import POLICIES
-from bot.cli.replay.truth import Cell
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
 _COSTS = (

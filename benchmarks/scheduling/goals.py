@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from itertools import product
 from math import log2
 
+from benchmarks.scheduling.cells import Cell
 from benchmarks.scheduling.grid import Measured, mean_ratio, measure, saturated
+from benchmarks.scheduling.policies import ORACLE, OURS
 from benchmarks.scheduling.scenarios import runs_per_landing, simulate_all
-from bot.cli.replay.policies import ORACLE, OURS, REFERENCE
-from bot.cli.replay.truth import Cell
+from bot.cli.replay.replays import REFERENCE
 from queue_engine.planner.trains.plan import entropy
 
 FRESH_SEEDS = (101, 102)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import exp, log
 
-from bot.cli.replay.policies import POLICIES
+from benchmarks.scheduling.cells import Cell, DrawnTruth
+from benchmarks.scheduling.policies import POLICIES
 from bot.cli.replay.simulation import Outcome, Simulation, quantile
-from bot.cli.replay.truth import Cell, Truth
 
 UNLIMITED = 1000
 """Slots where a policy may start as many runs as it likes."""
@@ -66,14 +66,14 @@ def extra_cells() -> Mapping[str, Cell]:
 
 def measure(policy: str, cell: Cell, seed: int, pulls: int) -> Measured:
     """Simulate one policy in one cell."""
-    truth = Truth(cell, seed)
+    truth = DrawnTruth(cell, seed)
     return Measured(cell, Simulation(truth, POLICIES[policy](truth), pulls).run())
 
 
 def saturated(policy: str, slots: int, seed: int, pulls: int, bad: float = 0.1) -> float:
     """Return the share of the entropy bound that a policy reaches when all pull requests wait from the start."""
     cell = Cell(10, 30, bad, 0.0, slots)
-    truth = Truth(cell, seed)
+    truth = DrawnTruth(cell, seed)
     outcome = Simulation(truth, POLICIES[policy](truth), pulls, at_once=True).run()
     share = len(truth.bad) / pulls
     return Cell(10, 30, share, 0.0, slots).entropy * pulls * cell.minutes / (outcome.span * slots)

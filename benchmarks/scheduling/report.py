@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
+from benchmarks.scheduling.cells import Cell
 from benchmarks.scheduling.goals import Goal, Sample
 from benchmarks.scheduling.grid import UNLIMITED, Measured, mean_ratio, measure
+from benchmarks.scheduling.policies import ORACLE, OURS
 from benchmarks.scheduling.scenarios import runs_per_landing
-from bot.cli.replay.policies import ORACLE, OURS, REFERENCE
-from bot.cli.replay.truth import Cell
+from bot.cli.replay.replays import REFERENCE
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

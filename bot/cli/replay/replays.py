@@ -9,11 +9,12 @@ from statistics import fmean
 
 from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import Arrival
+from bot.cli.replay.chains import Chain
 from bot.cli.replay.history_files import Timeline
-from bot.cli.replay.policies import POLICIES, REFERENCE
+from bot.cli.replay.lanes import Bors, Tide
 from bot.cli.replay.simulation import Policy, Simulation, quantile
 from bot.cli.replay.trains import TrainPolicy
-from bot.cli.replay.truth import CONCURRENT, Cell, Truth
+from bot.cli.replay.truth import CONCURRENT, Truth
 
 ONE_BY_ONE, GITHUB = "one by one", "GitHub-like"
 SHARES = ("failures", "flakes", "conflicts")
@@ -85,10 +86,7 @@ class ReplayTruth(Truth):
         """Choose what fails."""
         if team.failures is not None:
             arrivals = _with_failing(arrivals, team.failures, Random(f"{seed} failing"))
-        share = team.failures or sum(each.bad for each in arrivals) / len(arrivals)
-        hours = max(1.0, arrivals[-1].at - arrivals[0].at) / 60
-        cell = Cell(len(arrivals) / hours, team.minutes, share, team.flakes, slots, team.conflicts, team.sigma)
-        super().__init__(cell, seed)
+        super().__init__(seed, slots, team.minutes, team.sigma, team.flakes, team.conflicts)
         self.pulls = arrivals
         self.bad = {position for position, each in enumerate(arrivals) if each.bad}
 
@@ -99,10 +97,8 @@ class ReplayTruth(Truth):
     def arrive(self, pull: int, waiting: Container[int]) -> None:
         """Decide which of those just before it that change one file break with it."""
         for other in range(max(0, pull - CONCURRENT), pull):
-            shared = other in waiting and self.pulls[other].files & self.pulls[pull].files
-            if shared and Random(f"{self.seed} pair {other} {pull}").random() < self.cell.conflicts:
-                self.conflicts.setdefault(pull, set()).add(other)
-                self.conflicts.setdefault(other, set()).add(pull)
+            if other in waiting and self.pulls[other].files & self.pulls[pull].files:
+                self.may_break(other, pull)
 
 
 def _with_failing(arrivals: Sequence[Arrival], failures: float, dice: Random) -> list[Arrival]:
@@ -115,21 +111,36 @@ def _with_failing(arrivals: Sequence[Arrival], failures: float, dice: Random) ->
     return sorted([*landed, *failing], key=lambda each: each.at)
 
 
+REFERENCE = "GitHub-like 100"
+RIVALS: Mapping[str, Callable[[Truth], Policy]] = {
+    "serial": lambda truth: Chain(1, window=1),
+    REFERENCE: lambda truth: Chain(truth.slots, window=100),
+    "GitLab-like 20": lambda truth: Chain(truth.slots, window=20),
+    "Zuul-like": lambda truth: Chain(truth.slots, window=20, adaptive=True),
+    "bors-like": lambda truth: Bors(truth.slots),
+    "bors-like 8": lambda truth: Bors(truth.slots, most=8),
+    "Tide-like 15": lambda truth: Tide(truth.slots),
+    "Mergify-like": lambda truth: Chain(truth.slots, window=5, group=5),
+    "Trunk-like": lambda truth: Chain(truth.slots, window=20, group=4, later_clears=True),
+}
+"""Policies other than IMQ's, by name; "-like" ones follow a product's documented rules, not its code."""
+
+
 def policies(runs: Sequence[int], *, every: bool) -> Mapping[str, tuple[int, Callable[[Truth], Policy]]]:
     """Return the policies to compare, each with its runs at once. GitHub-like has as many as the largest trains."""
     most = max(runs)
     found: dict[str, tuple[int, Callable[[Truth], Policy]]] = {
-        ONE_BY_ONE: (1, POLICIES["serial"]),
-        f"{GITHUB}, {_runs(most)}": (most, POLICIES[REFERENCE]),
+        ONE_BY_ONE: (1, RIVALS["serial"]),
+        f"{GITHUB}, {_runs(most)}": (most, RIVALS[REFERENCE]),
     }
     if every:
-        names = (each for each in POLICIES if "-like" in each and not each.startswith(("GitHub", "Uber")))
-        found |= {f"{each}, {_runs(most)}": (most, POLICIES[each]) for each in names}
+        others = (each for each in RIVALS if each not in {"serial", REFERENCE})
+        found |= {f"{each}, {_runs(most)}": (most, RIVALS[each]) for each in others}
     return found | {f"trains, {_runs(each)}": (each, _trained) for each in runs}
 
 
 def _trained(truth: Truth) -> Policy:
-    return TrainPolicy(truth.cell.slots, truth.cell.minutes, learns=True)
+    return TrainPolicy(truth.slots, truth.minutes, learns=True)
 
 
 def _runs(number: int) -> str:
@@ -227,7 +238,7 @@ class _Repeated(Truth):
     """Gives each run the outcome and the duration that the timeline has for its members."""
 
     def __init__(self, timeline: Timeline, arrivals: Sequence[Arrival]) -> None:
-        super().__init__(Cell(1.0, _FIRST_MINUTES, 0.0, 0.0, timeline.slots), 0)
+        super().__init__(0, timeline.slots, _FIRST_MINUTES)
         starts = [each.start for each in timeline.runs]
         self.times = [_rounded(_at_pass(each.at, starts) - arrivals[0].at) for each in arrivals]
         self.numbers = [each.number or 0 for each in arrivals]

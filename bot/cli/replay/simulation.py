@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from bot.cli.replay.truth import Cell, Truth
+from bot.cli.replay.truth import Truth
 
 _LONGEST = 144_000
 """Minutes: a queue that grows without end is not simulated to its end."""
@@ -70,7 +70,6 @@ class _Active:
 class Outcome:
     """What came of one simulation."""
 
-    cell: Cell
     landed_after: list[float] = field(default_factory=list)
     """Minutes in the queue of each that landed."""
     rejected_after: list[float] = field(default_factory=list)
@@ -109,7 +108,7 @@ class Simulation:
         `warm`: the share of them that no wait counts, because they arrive while the queue fills.
         """
         self.truth, self.policy = truth, policy
-        self.outcome = Outcome(truth.cell)
+        self.outcome = Outcome()
         self.now = 0.0
         times = [0.0] * pulls if at_once else truth.arrivals(pulls)
         self._events: list[tuple[float, int, str, int]] = [
@@ -173,7 +172,7 @@ class Simulation:
             yield action
 
     def _start(self, content: tuple[int, ...]) -> None:
-        assert len(self._active) < self.truth.cell.slots, "more runs than slots"
+        assert len(self._active) < self.truth.slots, "more runs than slots"
         assert content
         assert all(each in self._since for each in content), content
         self._order += 1

@@ -6,12 +6,13 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.scheduling import __main__ as command
+from benchmarks.scheduling.cells import Cell, DrawnTruth
 from benchmarks.scheduling.goals import Goal, goals, samples
 from benchmarks.scheduling.grid import cells, measure, saturated
+from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES
 from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table
-from bot.cli.replay.policies import ORACLE, OURS, POLICIES, REFERENCE
+from bot.cli.replay.replays import REFERENCE
 from bot.cli.replay.simulation import Simulation
-from bot.cli.replay.truth import Cell, Truth
 
 BUSY = Cell(10, 30, 0.1, 0.02, 4)
 
@@ -28,7 +29,7 @@ def test_policy_resolves_all_and_lands_only_what_passed() -> None:
 def test_chain_lands_as_many_at_once_as_its_formula_says(slots: int) -> None:
     """(1-p)(1-(1-p)^c)/p pull requests land in the time of one run, however many wait."""
     cell = Cell(10, 30, 0.1, 0.0, slots, sigma=0.001)
-    truth = Truth(cell, 5)
+    truth = DrawnTruth(cell, 5)
     outcome = Simulation(truth, POLICIES[REFERENCE](truth), 3000, at_once=True).run()
     bad = len(truth.bad) / 3000
     expected = (1 - bad) * (1 - (1 - bad) ** slots) / bad
@@ -44,7 +45,7 @@ def test_one_slot_needs_hardly_more_runs_than_prefix_search(bad: float, runs: fl
 
 def test_truth_is_the_same_for_all_policies() -> None:
     """Whether a pull request is bad does not depend on what a policy does."""
-    ours, theirs = Truth(BUSY, 3), Truth(BUSY, 3)
+    ours, theirs = DrawnTruth(BUSY, 3), DrawnTruth(BUSY, 3)
     Simulation(ours, POLICIES[OURS](ours), 100).run()
     Simulation(theirs, POLICIES[REFERENCE](theirs), 100).run()
     assert ours.bad == theirs.bad
@@ -52,7 +53,7 @@ def test_truth_is_the_same_for_all_policies() -> None:
 
 def test_bursts_have_the_variance_that_the_cell_names() -> None:
     """Arrivals an hour vary four times as much as their mean."""
-    times = Truth(Cell(10, 30, 0.1, 0, 4, burst=4.0), 1).arrivals(40_000)
+    times = DrawnTruth(Cell(10, 30, 0.1, 0, 4, burst=4.0), 1).arrivals(40_000)
     hours = [0] * (int(times[-1] / 60) + 1)
     for time in times:
         hours[int(time / 60)] += 1
@@ -63,7 +64,7 @@ def test_bursts_have_the_variance_that_the_cell_names() -> None:
 
 def test_conflicts_are_as_frequent_as_at_uber() -> None:
     """Four in ten changes conflict with one of the sixteen around them."""
-    truth = Truth(Cell(40, 30, 0.0, 0, 16, 0.034), 1)
+    truth = DrawnTruth(Cell(40, 30, 0.0, 0, 16, 0.034), 1)
     for pull in range(4000):
         truth.arrive(pull, range(pull))
     assert len(truth.conflicts) / 4000 == pytest.approx(0.42, abs=0.03)

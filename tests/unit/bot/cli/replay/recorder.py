@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from benchmarks.scheduling.cells import Cell, DrawnTruth
 from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Simulation
 from bot.cli.replay.trains import TrainPolicy
-from bot.cli.replay.truth import Cell, Truth
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 
@@ -61,5 +61,5 @@ class Recorder:
 def recorded(cell: Cell, seed: int, pulls: int) -> list[str]:
     """The timeline of a team that these are the figures of."""
     recorder = Recorder(TrainPolicy(cell.slots, 10.0, learns=True), cell.slots)
-    Simulation(Truth(cell, seed), recorder, pulls, warm=0).run()
+    Simulation(DrawnTruth(cell, seed), recorder, pulls, warm=0).run()
     return recorder.lines

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.scheduling.cells import Cell
 from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import of_timeline
 from bot.cli.replay.estimates import Estimate
 from bot.cli.replay.history_files import FileError, Timeline, read_checks, read_timeline
 from bot.cli.replay.replays import Team, as_it_was, compare, policies, repeat
-from bot.cli.replay.truth import Cell
 from tests.unit.bot.cli.replay.recorder import recorded
 
 LANDED = '{"event": "landed", "base_branch": "main", "at": "today", "number": 1}'
