@@ -141,7 +141,7 @@ def _of_scenarios(seeds: Sequence[int]) -> list[Goal]:
 def _with_flakes(seeds: Sequence[int], pulls: int) -> list[Goal]:
     ours = [measure(OURS, FLAKY, seed, pulls) for seed in seeds]
     oracles = [measure(ORACLE, FLAKY, seed, pulls) for seed in seeds]
-    landed = sum(each.outcome.all_landed for each in ours)
+    landed = sum(len(each.outcome.order) for each in ours)
     over = mean_ratio((a.minutes(0.95), b.minutes(0.95)) for a, b in zip(ours, oracles, strict=True))
     innocents = 100 * sum(each.outcome.innocents for each in ours) / max(1, landed)
     needed = FLAKY.entropy / _bits_of_a_run(FLAKY.flakes) / (1 - FLAKY.bad)

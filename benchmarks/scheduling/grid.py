@@ -37,7 +37,7 @@ class Measured:
     @property
     def runs_per_landing(self) -> float:
         """Runs, cancelled ones too, for each pull request that landed."""
-        return self.outcome.runs / max(1, self.outcome.all_landed)
+        return self.outcome.runs / max(1, len(self.outcome.order))
 
 
 def cells(full: bool) -> Iterator[Cell]:

@@ -81,7 +81,7 @@ def slots_table(cell: Cell, slots: Sequence[int], seeds: Sequence[int], pulls: i
     for each in slots:
         ours = [measure(OURS, replace(cell, slots=each), seed, pulls) for seed in seeds]
         oracles = [measure(ORACLE, cell, seed, pulls) for seed in seeds]
-        landed = sum(found.outcome.all_landed for found in ours)
+        landed = sum(len(found.outcome.order) for found in ours)
         waits = mean_ratio((a.minutes(0.95), b.minutes(0.95)) for a, b in zip(ours, oracles, strict=True))
         runs, innocents = (sum(getattr(found.outcome, name) for found in ours) for name in ("runs", "innocents"))
         rows.append((f"C {each}", f"{runs / landed:.2f}", f"{100 * innocents / landed:.1f}", f"{waits:.1f}"))

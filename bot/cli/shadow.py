@@ -102,12 +102,13 @@ def report(repository: str | None, since: datetime, as_json: bool, page: Path | 
 
 
 def _write(page: Path, found: ShadowReport) -> None:
+    from bot.cli.clone.report_page import page_of
     from bot.settings.safe_values import website
     from bot.web.pages.shadow import report_file
 
     text = report_file(found, SystemClock().now(), github=website(host_settings(quiet=True).github_api_url))
     try:
-        page.write_text(text, encoding="utf-8")
+        page.write_text(page_of("IMQ in shadow mode", text), encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{page}: {error.strerror}") from None
 

@@ -102,6 +102,11 @@ class ShadowLanding:
     red_before: bool | None = None
     """Whether one of them failed on the commit before it, too. None: unknown."""
 
+    @property
+    def made_red(self) -> bool:
+        """Whether a check failed on the base after it, and had not failed there before, as far as IMQ knows."""
+        return self.base is BaseState.RED and not self.red_before
+
     @serialized
     def differences(self) -> tuple[ShadowRejection, ...]:
         """How IMQ would have acted otherwise; none if it would have merged the same head on the same base."""

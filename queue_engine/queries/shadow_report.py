@@ -40,20 +40,6 @@ class ShadowFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class RedBase:
-    """A merge after which a check failed on the base, and had not failed there before, as far as IMQ knows."""
-
-    pull: ShadowPull
-    until: datetime | None
-    """When the next merge came into this branch after which its checks passed; None: none yet."""
-
-    @property
-    def avoided(self) -> bool:
-        """Whether IMQ would not have made this merge as it was."""
-        return self.pull.landing is not None and bool(self.pull.landing.differences)
-
-
-@dataclass(frozen=True, slots=True)
 class ShadowReport:
     """The pull requests of repositories in shadow mode since an instant, the earliest merge or decision first."""
 
@@ -64,13 +50,10 @@ class ShadowReport:
     figures: ShadowFigures
 
     @property
-    def red_bases(self) -> tuple[RedBase, ...]:
-        """Merges that made their base red, the earliest first."""
-        return tuple(
-            RedBase(each, self._green_after(each))
-            for each in self.pulls
-            if each.landing is not None and each.landing.base is BaseState.RED and not each.landing.red_before
-        )
+    def red_bases(self) -> tuple[tuple[ShadowPull, datetime | None], ...]:
+        """Merges that made their base red, the earliest first, each with when its checks passed again."""
+        red = (each for each in self.pulls if each.landing is not None and each.landing.made_red)
+        return tuple((each, self._green_after(each)) for each in red)
 
     def _green_after(self, red: ShadowPull) -> datetime | None:
         branch = (red.repository.id, red.base_branch)
@@ -114,14 +97,13 @@ def figures_of(pulls: Sequence[ShadowPull]) -> ShadowFigures:
     decisions = [each.decision for each in pulls if each.decision is not None]
     landings = [each.landing for each in pulls if each.landing is not None]
     differences = Counter[ShadowRejection](one for each in landings for one in each.differences)
-    red = [each for each in landings if each.base is BaseState.RED and not each.red_before]
     return ShadowFigures(
         labeled=len(decisions),
         outcomes=dict(Counter(each.outcome.value for each in decisions)),
         merges=len(landings),
         agreed=sum(not each.differences for each in landings),
         differences={each.value: differences[each] for each in ShadowRejection if differences[each]},
-        red_bases=len(red),
+        red_bases=sum(each.made_red for each in landings),
         label_to_merge=_median(
             each.landing.at - each.enqueued_at
             for each in pulls

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -10,9 +11,10 @@ import pytest
 from bot.mcp.protocol import INVALID_PARAMS, LATEST, UNKNOWN_METHOD, UNSUPPORTED_VERSION
 from bot.mcp.tools import TOOLS
 from queue_engine.domain.facts import Permission
+from tests.acceptance.browsing import HOME, SETTINGS
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.test_hidden_repositories import HIDDEN, MISSING, hide
-from tests.acceptance.world import REPOSITORY, World
+from tests.acceptance.world import REPOSITORY, World, a_world
 
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
 
@@ -184,3 +186,14 @@ async def test_pages_of_other_sites_are_refused(world: World, agent: Agent) -> N
     assert (await agent.send("tools/list", Origin="https://elsewhere.example"))[0] == 403
     port = world.runner.addresses[0][1]
     assert (await agent.send("tools/list", Origin=f"http://127.0.0.1:{port}"))[0] == 200
+    assert (await agent.send("tools/list", Origin=HOME))[0] == 403
+
+
+async def test_pages_of_the_public_address_may_call_behind_a_proxy(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """A proxy may pass on another host than the one that browsers see."""
+    async with a_world(tmp_path, settings=SETTINGS) as world:
+        agent = Agent(Caller(world, session, None))
+        assert (await agent.send("tools/list", Origin=HOME))[0] == 200
+        assert (await agent.send("tools/list", Origin="https://elsewhere.example"))[0] == 403

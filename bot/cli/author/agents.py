@@ -7,7 +7,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import click
 
@@ -19,7 +18,6 @@ from bot.mcp.tools import ApiCall
 
 _AT_ONCE = 8
 """Messages that are answered at the same time: a tool that waits delays no other."""
-_ATTEMPTS = 3
 _UNREACHABLE = 503
 
 
@@ -58,16 +56,11 @@ class McpServer:
 
     async def _send(self, call: ApiCall) -> tuple[int, Any]:
         """Make a call; one that changes something is sent again with its key if no answer comes."""
-        key = str(uuid4())
-        for left in reversed(range(1 if call.method == "GET" else _ATTEMPTS)):
-            try:
-                answered = self._client.call(call.method, call.path, call.body, key=key, seconds=WAIT_SECONDS)
-            except ConnectionFailed as problem:
-                if not left:
-                    return _UNREACHABLE, {"error": str(problem), "retry_safe": True}
-            else:
-                return answered.status, answered.body
-        raise AssertionError("the last attempt returns")
+        try:
+            answered = self._client.insist(call.method, call.path, call.body, seconds=WAIT_SECONDS)
+        except ConnectionFailed as problem:
+            return _UNREACHABLE, {"error": str(problem), "retry_safe": True}
+        return answered.status, answered.body
 
 
 @click.command(cls=AuthorCommand)

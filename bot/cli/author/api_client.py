@@ -2,7 +2,9 @@
 
 import json
 import socket
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, ClassVar
@@ -19,6 +21,7 @@ SECONDS = 30.0
 
 WAIT_SECONDS = 90.0
 _MAX_BODY = 16 * 1024 * 1024
+_MORE_ATTEMPTS, _PAUSE_SECONDS = 2, 1.0
 
 
 class ConnectionFailed(Exception):
@@ -78,6 +81,17 @@ class ApiClient:
                 return self._parsed(answer.status, answer.read(_MAX_BODY), answer.headers)
         except (URLError, HTTPException, OSError) as error:
             raise ConnectionFailed(f"{self.url} does not answer: {_reason(error)}.") from None
+
+    def insist(
+        self, method: str, path: str, body: Any = None, *, key: str | None = None, seconds: float = SECONDS
+    ) -> ApiAnswer:
+        """Send a call; one that changes something again, with its key, until IMQ answers. Raises ConnectionFailed."""
+        key = key or str(uuid4())
+        for _ in range(0 if method == "GET" else _MORE_ATTEMPTS):
+            with suppress(ConnectionFailed):
+                return self.call(method, path, body, key=key, seconds=seconds)
+            time.sleep(_PAUSE_SECONDS)
+        return self.call(method, path, body, key=key, seconds=seconds)
 
     def _parsed(self, status: int, content: bytes, headers: Any) -> ApiAnswer:
         ApiClient.last_answered = self.url

@@ -4,14 +4,12 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
-from uuid import uuid4
 
 import click
 
@@ -118,9 +116,6 @@ _IN_A_HEADER = re.compile(r"[\x21-\x7e]+")
 API = "/api/v1"
 """The prefix of every path but `/queue/status`."""
 
-_ATTEMPTS, _PAUSE_SECONDS = 3, 1.0
-"""How often a call that changes something is sent, with one key, until the server answers."""
-
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -132,15 +127,10 @@ class Session:
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiAnswer:
         """Send a call, and stop the command if nothing answers. A call that changes something is sent again first."""
-        key = key or str(uuid4())
-        for left in reversed(range(1 if method == "GET" else _ATTEMPTS)):
-            try:
-                return self.client.call(method, path, body, key=key)
-            except ConnectionFailed as problem:
-                if not left:
-                    stop(ExitCode.UNREACHABLE, str(problem))
-                time.sleep(_PAUSE_SECONDS)
-        raise AssertionError("the last attempt ends the command")
+        try:
+            return self.client.insist(method, path, body, key=key)
+        except ConnectionFailed as problem:
+            stop(ExitCode.UNREACHABLE, str(problem))
 
     def refuse(self, answer: ApiAnswer) -> None:
         """Stop the command for an answer that is a refusal; return for any other."""

@@ -141,11 +141,13 @@ def queue_lines(queue: Answer) -> Iterator[str]:
     yield from table(rows)
 
 
-def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Align cells in columns."""
+def table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> Iterator[str]:
+    """Align cells in columns; with `numbers` all but the first column at their right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    aligned = [str.ljust, *([str.rjust if numbers else str.ljust] * len(widths))]
     for row in rows:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        cells = (side(cell, width) for side, cell, width in zip(aligned, row, widths, strict=False))
+        yield f"  {'  '.join(cells)}".rstrip()
 
 
 class Progress:

@@ -11,7 +11,7 @@ import click
 from bot.cli.author.terminal import ExitCode, Progress, say, say_json, stop
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import WRONG, Kind, Landing, Verdict, judge
-from bot.cli.clone.report_page import report_page
+from bot.cli.clone.report_page import report_page, write_page
 from bot.logs.printable import on_one_line
 
 WORDS = {
@@ -57,10 +57,7 @@ def audit(range_: str, as_json: bool, page: Path | None) -> None:
     except KeyboardInterrupt:
         stop(ExitCode.INTERRUPTED, "Stopped.")
     if page is not None:
-        try:
-            page.write_text(report_page(landings, summary), encoding="utf-8")
-        except OSError as error:
-            stop(ExitCode.USAGE, f"{page}: {error.strerror}")
+        write_page(page, report_page(landings, summary))
     if as_json:
         say_json({"landings": [each.as_json() for each in landings], "summary": summary})
     else:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from bot.cli.author.terminal import ExitCode, stop
 from bot.cli.clone.landings import Landing, Verdict
 from bot.logs.printable import on_one_line
 
@@ -27,7 +29,7 @@ def page_of(title: str, body: str, more_style: str = "") -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="color-scheme" content="light dark">
-<title>{_text(title)}</title>
+<title>{escaped(title)}</title>
 <style>{style}{more_style}</style>
 </head>
 <body>
@@ -36,6 +38,14 @@ def page_of(title: str, body: str, more_style: str = "") -> str:
 </body>
 </html>
 """
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page, or stop the command with the reason."""
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        stop(ExitCode.USAGE, f"{path}: {error.strerror}")
 
 
 def report_page(landings: Sequence[Landing], summary: Mapping[str, Any]) -> str:
@@ -49,9 +59,9 @@ def report_page(landings: Sequence[Landing], summary: Mapping[str, Any]) -> str:
     )
     wrong = summary["verdicts"][Verdict.DIFFERS] + summary["verdicts"][Verdict.REVERTS]
     outcome = f"{wrong:,} of {len(landings):,} landings are wrong." if wrong else "No landing is known to be wrong."
-    body = f"""<h1>Audit of <code>{_text(summary["range"])}</code></h1>
+    body = f"""<h1>Audit of <code>{escaped(summary["range"])}</code></h1>
 <p class="notice {"bad" if wrong else "good"}">{outcome}</p>
-<p>Landings: {len(landings):,}. Known pull requests: {summary["pull_requests"]:,}. Git: {_text(summary["git"])}.</p>
+<p>Landings: {len(landings):,}. Known pull requests: {summary["pull_requests"]:,}. Git: {escaped(summary["git"])}.</p>
 <table><thead><tr><th scope="col">Verdict</th><th scope="col">Landings</th></tr></thead><tbody>{counts}</tbody></table>
 {sections}"""
     return page_of(f"Audit of {summary['range']}", body)
@@ -74,9 +84,9 @@ def _section(verdict: Verdict, landings: Sequence[Landing]) -> str:
 def _row(landing: Landing, tone: str) -> str:
     number = f"#{landing.pull_request}" if landing.pull_request else ""
     return (
-        f"<tr><td><code>{landing.commit.sha[:12]}</code><br>{_text(landing.commit.subject)}</td>"
+        f"<tr><td><code>{landing.commit.sha[:12]}</code><br>{escaped(landing.commit.subject)}</td>"
         f'<td><span class="badge {tone}">{landing.kind.value}</span></td><td>{number}</td>'
-        f"<td>{_text(landing.reason)}{''.join(_files(landing.files))}</td></tr>\n"
+        f"<td>{escaped(landing.reason)}{''.join(_files(landing.files))}</td></tr>\n"
     )
 
 
@@ -84,10 +94,11 @@ def _files(names: Sequence[str]) -> Iterator[str]:
     if names:
         opened = " open" if len(names) <= 10 else ""
         yield f"<details{opened}><summary>{len(names):,} file{'' if len(names) == 1 else 's'}</summary><ul>"
-        yield from (f"<li><code>{_text(each)}</code></li>" for each in names[:_FILES])
+        yield from (f"<li><code>{escaped(each)}</code></li>" for each in names[:_FILES])
         yield f"<li>and {len(names) - _FILES:,} more</li>" if len(names) > _FILES else ""
         yield "</ul></details>"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text of the clone, of which nothing is markup."""
     return escape(on_one_line(text))

@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from bot.cli.author.terminal import ExitCode, Progress, say, say_json, stop
-
-if TYPE_CHECKING:
-    from bot.cli.replay.report import Replay
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -100,7 +97,9 @@ def replay(  # noqa: PLR0913
     """
     # The planner, and what it needs, takes longer to import than the help takes to print.
     from bot.cli.clone.history import HistoryError
+    from bot.cli.clone.report_page import write_page
     from bot.cli.replay.history_files import FileError
+    from bot.cli.replay.page import replay_page
     from bot.cli.replay.report import read
 
     try:
@@ -113,7 +112,8 @@ def replay(  # noqa: PLR0913
         stop(ExitCode.USAGE, str(error))
     except KeyboardInterrupt:
         stop(ExitCode.INTERRUPTED, "Stopped.")
-    _write(page, found)
+    if page is not None:
+        write_page(page, replay_page(found))
     if as_json:
         say_json(found.as_json())
     else:
@@ -129,14 +129,3 @@ def _announced(text: str) -> Iterator[None]:
         yield
     finally:
         Progress(1).clear()
-
-
-def _write(page: Path | None, found: "Replay") -> None:
-    if page is None:
-        return
-    from bot.cli.replay.page import replay_page
-
-    try:
-        page.write_text(replay_page(found), encoding="utf-8")
-    except OSError as error:
-        stop(ExitCode.USAGE, f"{page}: {error.strerror}")

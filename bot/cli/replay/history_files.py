@@ -19,8 +19,6 @@ _BAD, _GOOD = frozenset({"failure", "timed_out", "startup_failure"}), frozenset(
 _CANDIDATES = re.compile(r"(?:gh-readonly-queue|imq)/.+|staging|auto")
 """Branches on which GitHub's queue, IMQ, bors-ng and bors test candidates."""
 _SOLID = re.compile(r"\S")
-
-
 _LEAST_RUN = 1 / 60
 """Minutes."""
 
@@ -184,8 +182,6 @@ class _Reader:
 class Checks:
     """Workflow runs, by the commit that they tested. `queued`: those of a merge queue, as it was."""
 
-    commits: int
-    runs: int
     minutes: Sequence[float]
     billed: Sequence[float]
     failed: int
@@ -238,7 +234,7 @@ def read_checks(path: Path) -> Checks:
             counts["passed"] += 1
             counts["flaked"] += any(each.attempt > 1 or not each.passed for each in runs)
     return Checks(
-        commits=len(by_commit), runs=sum(map(len, by_commit.values())), minutes=minutes, billed=billed,
+        minutes=minutes, billed=billed,
         failed=counts["failed"], judged=counts["judged"], flaked=counts["flaked"], passed=counts["passed"],
         queued=counts["queued"], queued_minutes=queued_minutes,
     )  # fmt: skip

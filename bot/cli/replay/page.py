@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from math import floor, log10
 
-from bot.cli.clone.report_page import page_of
+from bot.cli.clone.report_page import escaped, page_of
 from bot.cli.replay.replays import Figure, Row, Variant
 from bot.cli.replay.report import HEADS, NAMES, Replay, cells, shown
-from bot.logs.printable import on_one_line
 
 _STYLE = """
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem; }
@@ -36,15 +35,15 @@ _QUESTIONS = {
 def replay_page(replay: Replay) -> str:
     """Return the page. Every text of the clone is escaped: its authors may be hostile."""
     estimates = "".join(
-        f'<tr><th scope="row">{NAMES[name]}</th><td>{shown(name, each)}</td><td>{_text(each.source)}</td></tr>\n'
+        f'<tr><th scope="row">{NAMES[name]}</th><td>{shown(name, each)}</td><td>{escaped(each.source)}</td></tr>\n'
         for name, each in replay.estimates.items()
     )
     heads = "".join(f'<th scope="col" class="number">{each}</th>' for each in HEADS[1:])
     rows = "".join(f"<tr>{_cells(each)}</tr>\n" for each in replay.rows)
-    sentences = "".join(f"<p>{_text(each)}</p>\n" for each in replay.sentences())
+    sentences = "".join(f"<p>{escaped(each)}</p>\n" for each in replay.sentences())
     plots = "".join(_plots(each, replay.variants) for each in _QUESTIONS) if replay.variants else ""
     body = f"""<h1>Replay</h1>
-<p>{_text(replay.history)}</p>
+<p>{escaped(replay.history)}</p>
 <table><thead><tr><th scope="col">Policy</th>{heads}</tr></thead><tbody>
 {rows}</tbody></table>
 {sentences}<h2>What the replay reckons with</h2>
@@ -56,7 +55,9 @@ def replay_page(replay: Replay) -> str:
 
 def _cells(row: Row) -> str:
     first, *others = cells(row)
-    return f'<th scope="row">{_text(first)}</th>' + "".join(f'<td class="number">{_text(each)}</td>' for each in others)
+    return f'<th scope="row">{escaped(first)}</th>' + "".join(
+        f'<td class="number">{escaped(each)}</td>' for each in others
+    )
 
 
 def _plots(figure: str, variants: Sequence[Variant]) -> str:
@@ -157,8 +158,4 @@ class _Plot:
             for x, figure in points:
                 low, high = (self._y(figure.value + sign * figure.error) for sign in (-1, 1))
                 yield f'<path class="bar {kind}" d="M{x:.1f} {low:.1f}V{high:.1f}"/>'
-            yield f'<text class="{kind}" x="{_LEFT + position * 125}" y="{_TOP - 22}">{_text(name)}</text>'
-
-
-def _text(text: str) -> str:
-    return escape(on_one_line(text))
+            yield f'<text class="{kind}" x="{_LEFT + position * 125}" y="{_TOP - 22}">{escaped(name)}</text>'

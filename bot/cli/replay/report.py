@@ -123,7 +123,7 @@ class Replay:
         yield ""
         yield from table([(NAMES[name], shown(name, each), each.source) for name, each in self.estimates.items()])
         yield ""
-        yield from _aligned([HEADS, *(cells(each) for each in self.rows)])
+        yield from table([HEADS, *(cells(each) for each in self.rows)], numbers=True)
         yield ""
         yield from self.sentences()
 
@@ -145,14 +145,6 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         name: None if each is None else {"value": each.value, "error": each.error} for name, each in row.figures.items()
     }
     return {"policy": row.policy, **figures}
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Align the first column at its left, the others at their right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for first, *others in rows:
-        numbers = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
-        yield f"  {first.ljust(widths[0])}  {'  '.join(numbers)}".rstrip()
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -76,17 +76,13 @@ class Outcome:
     runs: int = 0
     minutes: float = 0.0
     """CI minutes of all runs, cancelled ones up to then."""
-    wasted: int = 0
-    """Runs that were cancelled."""
     innocents: int = 0
     """Good pull requests that were ejected."""
     red: int = 0
     """Landings of a tree that does not pass."""
     unresolved: int = 0
     order: list[int] = field(default_factory=list)
-    """All that landed, in order."""
-    all_landed: int = 0
-    """Those too that arrived while the queue filled, which no other measure counts."""
+    """All that landed, in order; also those that arrived while the queue filled, which no wait counts."""
     span: float = 0.0
     """Minutes from the first arrival to the last landing."""
     steady: int = 0
@@ -161,7 +157,6 @@ class Simulation:
                     if run in self._active:
                         self._active.discard(run)
                         self.outcome.minutes += self.now - self._runs[run].started
-                        self.outcome.wasted += 1
                 case Land(run):
                     self._land(run)
                 case Eject(pull):
@@ -197,7 +192,6 @@ class Simulation:
             self.outcome.order.append(each)
             self._landed_set.add(each)
             waited = self.now - self._since.pop(each)
-            self.outcome.all_landed += 1
             self.outcome.steady += self._steady[0] <= self.now <= self._steady[1]
             if each >= self._warm:
                 self.outcome.landed_after.append(waited)

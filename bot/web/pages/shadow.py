@@ -11,7 +11,6 @@ from bot.api.payload import query
 from bot.web.addresses import shadow_url
 from bot.web.pages.render import render
 from bot.web.pages.site import Site
-from bot.web.pages.static_files import FOLDER
 from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.queries.shadow_report import ShadowReport, load_shadow_report
 
@@ -63,13 +62,12 @@ class ShadowPage:
 
 
 def report_file(report: ShadowReport, now: datetime, *, github: str) -> str:
-    """Return the report as one page, of which nothing is loaded; `github` is the origin of GitHub's website."""
+    """Return the content of the report as a page of its own; `github` is the origin of GitHub's website."""
     newest = tuple(reversed(report.pulls))
     merges = [each for each in newest if each.landing is not None]
     others = [(each, _decided(each)) for each in newest if each.landing is None]
     return render(
         "shadow_report.html",
-        style=(FOLDER / "imq.css").read_text(encoding="utf-8"),
         report=report,
         now=now,
         path="",

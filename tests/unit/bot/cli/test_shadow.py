@@ -25,6 +25,7 @@ SHOWN = f"{AT:%Y-%m-%d %H:%M:%S}Z"
 UPDATING = ShadowAction(ShadowOutcome.UPDATING, AT, predicted_at=AT)
 ABOVE = ShadowAction(ShadowOutcome.WAITING, AT, Reason.STACKED_ABOVE, "#2, of the branch bottom")
 MERGED = ShadowAction(ShadowOutcome.MERGED, AT)
+EJECTED = ShadowAction(ShadowOutcome.DEQUEUED, AT, Reason.CHECKS_FAILED, checks=("ci",))
 REJECTED = ShadowAction(ShadowOutcome.REJECTED, AT, Reason.LABEL_WITHOUT_RIGHT)
 HASTY = replace(LANDING, at=AT, approved_at=AT - timedelta(hours=1), checks=CheckState.FAILED, not_passed=("ci",))
 
@@ -113,10 +114,14 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
         pull(4, enqueued_at=AT, decision=MERGED, landing=fine),
         pull(5, landing=replace(HASTY, at=AT + timedelta(hours=5), red_before=True)),
         pull(6, landing=replace(fine, at=AT + timedelta(hours=6), base=BaseState.RED, base_checks=("lint",))),
+        pull(7, base_branch="release", landing=replace(fine, at=AT + timedelta(hours=1))),
+        pull(8, decision=replace(MERGED, at=AT + timedelta(hours=5)), landing=fine),
+        pull(9, decision=UPDATING, landing=fine),
+        pull(10, enqueued_at=AT, decision=EJECTED),
     )
     file = tmp_path / "shadow.html"
     printed = imq("shadow", "report", "--html", str(file)).stdout
-    assert "Merges by others: 4." in printed
+    assert "Merges by others: 7." in printed
     page = file.read_text(encoding="utf-8")
     assert "<script" not in page
     assert not re.search(r"""(?:src|@import|url\()\s*=?\s*["']?(?:https?:)?//""", page)
@@ -124,10 +129,10 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
     text = " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", unescape(page), flags=re.DOTALL).split())
     assert "2 merges made the base red. 1 of them landed a combination that no check had tested." in text
     assert "IMQ would have avoided 1." in text
-    assert "Merged by others 4 " in text
-    assert "Landed by IMQ, too 2 " in text
+    assert "Merged by others 7 " in text
+    assert "Landed by IMQ, too 5 " in text
     assert "Not landed as they were 2 " in text
-    assert "Rejected or ejected 1 " in text
+    assert "Rejected or ejected 2 " in text
     assert "Earlier by IMQ 1 3 h of waiting saved" in text
     assert "Red bases avoided 1 of 2 " in text
     at = f"{AT:%Y-%m-%d %H:%M} UTC"
@@ -137,6 +142,17 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
     assert "lint would have merged it, too not yet" in text
     assert "<script>alert(1)</script>" not in page
     assert 'href="https://github.com/acme/rocket/pull/2"' in page
+    # The newest come first.
+    assert text.index("acme/rocket#5 Add \x1b[2J main") < text.rindex("acme/rocket#3 ")
+
+
+def test_page_of_an_enterprise_server_links_there(imq: Imq, tmp_path: Path) -> None:
+    """The links of a page that is passed on lead to the team's own GitHub."""
+    store(imq, pull(1, enqueued_at=AT, decision=UPDATING))
+    file = tmp_path / "shadow.html"
+    theirs = Imq({**imq.environ, "IMQ_GITHUB_API_URL": "https://github.acme.example/api/v3"})
+    assert theirs("shadow", "report", "--html", str(file)).exit_code == 0
+    assert 'href="https://github.acme.example/acme/rocket/pull/1"' in file.read_text(encoding="utf-8")
 
 
 def test_page_without_anything_says_so(imq: Imq, tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def test_validate_shared_begins_with_how_much_of_the_file_counts(
     ):
         monkeypatch.setenv("IMQ_ORGANIZATION_CONFIG", mode)
         assert validate(text, "--shared").stdout.splitlines()[0] == verdict
+        ignored = json.loads(validate(text, "--shared", "--json").stdout).get("not_followed", [])
+        assert len(ignored) == (mode != "trust")
 
 
 def test_validate_meaning_as_json_is_complete_for_each_rule(validate: Validate) -> None:

@@ -194,6 +194,7 @@ def test_command_is_read_with_its_argument() -> None:
         ("queue, high!", CommandName.PRIORITY, "high"),
         ("queue high priority", CommandName.PRIORITY, "high"),
         ("queue prio 5", CommandName.PRIORITY, "5"),
+        ("queue 5 prio", CommandName.PRIORITY, "5"),
         ("queue \U0001f680 :rocket: now…", CommandName.QUEUE, ""),
         ("queue。", CommandName.QUEUE, ""),
         ("queue: LOW.", CommandName.PRIORITY, "low"),

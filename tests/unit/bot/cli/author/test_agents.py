@@ -1,0 +1,115 @@
+"""What coding agents need: the skill in a clone, a landing that continues, and calls that are sent again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from bot.cli.author import api_client, land
+from bot.cli.author.agents import McpServer
+from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed
+from bot.cli.author.land import PendingLanding
+from bot.cli.main import main
+
+SKILL = Path("imq") / "SKILL.md"
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def install(*arguments: str) -> str:
+    result = CliRunner().invoke(main, ["skill", "install", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_skill_is_written_where_agents_of_the_clone_look(clone: Path) -> None:
+    """To each folder of skills that exists, else to the one that several agents read, or where a person says."""
+    install()
+    assert [each.relative_to(clone) for each in clone.rglob("SKILL.md")] == [Path(".agents/skills") / SKILL]
+    for folder in (".claude/skills", ".github/skills"):
+        (clone / folder).mkdir(parents=True)
+    assert install().count("Wrote ") == 3
+    install("--folder", "docs/skills")
+    assert "imq land" in (clone / "docs/skills" / SKILL).read_text()
+
+
+def test_paragraph_in_agents_md_is_renewed_in_its_place(clone: Path) -> None:
+    """What people wrote around it stays, however often it is written."""
+    file = clone / "AGENTS.md"
+    file.write_text("# Agents\n\nRun the tests.\n")
+    install("--agents-md")
+    first = file.read_text()
+    assert first.startswith("# Agents\n\nRun the tests.\n\n<!-- imq: begin -->")
+    file.write_text(f"{first}\nBe brief.\n".replace("never merge by hand", "an older text"))
+    install("--agents-md")
+    assert file.read_text() == f"{first}\nBe brief.\n"
+
+
+def test_landing_has_one_key_until_its_outcome_was_printed(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same pull request, head and server: another of these is another landing."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(clone))
+    named: tuple[str, str, dict[str, Any]] = ("https://imq.example", "acme/rocket#7", {"head_sha": "a" * 40})
+    key = PendingLanding(*named).key()
+    assert PendingLanding(*named).key() == key
+    assert PendingLanding(*named[:2], {"head_sha": "b" * 40}).key() != key
+    assert PendingLanding("https://other.example", *named[1:]).key() != key
+    PendingLanding(*named).forget()
+    assert PendingLanding(*named).key() != key
+
+
+def test_landing_without_a_writable_folder_has_a_new_key(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may have no home: the command works, and cannot continue."""
+    (clone / "imq").write_text("a file where the folder would be")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(clone))
+    begun = land.PendingLanding("https://imq.example", "acme/rocket#7", {})
+    assert begun.key() != begun.key()
+    begun.forget()
+
+
+class Server:
+    """Answers no call, or those from an attempt on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers_from: int = 99) -> None:
+        self.keys: list[str | None] = []
+        self._from = answers_from
+        monkeypatch.setattr(ApiClient, "call", self._call)
+        monkeypatch.setattr(api_client, "_PAUSE_SECONDS", 0)
+
+    def _call(self, *_: Any, key: str | None = None, **_more: Any) -> ApiAnswer:
+        self.keys.append(key)
+        if len(self.keys) < self._from:
+            raise ConnectionFailed("https://imq.example does not answer.")
+        return ApiAnswer(200, {"number": 7})
+
+
+def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first attempt may have been carried out."""
+    server = Server(monkeypatch, 3)
+    assert ApiClient("https://imq.example").insist("POST", "/queue", {}).status == 200
+    assert (len(server.keys), len(set(server.keys)), None in server.keys) == (3, 1, False)
+    reading = Server(monkeypatch)
+    with pytest.raises(ConnectionFailed):
+        ApiClient("https://imq.example").insist("GET", "/queue")
+    assert len(reading.keys) == 1
+
+
+@pytest.mark.parametrize(("tool", "attempts"), [("queue", 3), ("why", 1)])
+def test_agent_reads_that_the_server_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tool: str, attempts: int
+) -> None:
+    """As the result of its call, with the way out, and never as a traceback in the protocol."""
+    server = Server(monkeypatch)
+    params = {"name": tool, "arguments": {"repository": "acme/rocket", "number": 7}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    McpServer(ApiClient("https://imq.example")).run([json.dumps(call), "", json.dumps(note)])
+    (answered,) = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    body = {"error": "https://imq.example does not answer.", "retry_safe": True}
+    assert (answered["result"]["isError"], answered["result"]["structuredContent"]) == (True, body)
+    assert (len(server.keys), len(set(server.keys))) == (attempts, 1)
