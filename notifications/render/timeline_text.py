@@ -1,25 +1,26 @@
 """Render a pull request's history from the timeline, in lines with times. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, names, pull_request, pull_requests
+from notifications.render.escape import MESSAGE_LIMIT, NAME_LIMIT, code, duration, instant
 from notifications.texts import history as texts
 from queue_engine.domain.model import WHOLE_QUEUE, TimelineEvent
-from queue_engine.domain.reasons import Reason
 
 MOST_LINES = 30
 """The number of events shown, the latest."""
 
 Events = Sequence[TimelineEvent]
+Word = Callable[[str, int], str]
+"""Formats what others chose, such as the name of a branch, in at most so many characters."""
 
 _JOINS = frozenset({"queued", "held"})
 _ASKS = _JOINS | {"not_ready"}
 _LEAVES = frozenset({"landed", "failed", "cancelled", "refused"})
 _SHORT_SHA = 7
-_MOST_DELAYED = 10
+_NAMED = 10
 
 
 def details_block(events: Events, *, before: Sequence[str] = ()) -> str | None:
@@ -34,8 +35,8 @@ def details_block(events: Events, *, before: Sequence[str] = ()) -> str | None:
 def history_lines(events: Events) -> list[str]:
     """Return the lines of a list, oldest first, with the queue's events while the pull request was in it."""
     lines = [
-        f"- {instant(event.at)}: {_sentence(event, texts.HISTORY[event.event])}"
-        for event in (without_itself(each, _number(events)) for each in _relevant(events))
+        f"- {instant(event.at)}: {event_text(event, _number(events))}"
+        for event in _relevant(events)
         if event.event in texts.HISTORY
     ]
     return lines if len(lines) <= MOST_LINES else [f"- {texts.EARLIER}", *lines[-MOST_LINES:]]
@@ -107,15 +108,22 @@ def _checks(event: TimelineEvent) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
-def _sentence(event: TimelineEvent, text: texts.HistoryText) -> str:
-    sentence = text.sentence.format(base=code(event.base_branch))
+def event_text(event: TimelineEvent, number: int | None, word: Word = code) -> str:
+    """Return what happened, in a sentence without its full stop, in the history of pull request `number`."""
+    event = without_itself(event, number)
+    text = texts.HISTORY.get(event.event)
+    if text is None:
+        return event.event
+    sentence = text.sentence.format(base=word(event.base_branch, NAME_LIMIT))
     for name, addition in text.also.items():
-        if (shown := _format_fact(name, event.data.get(name))) is not None:
+        if (shown := _format_fact(name, event.data.get(name), word)) is not None:
             sentence += addition.format(**{name: shown})
     if event.reason is None or not text.with_reason:
         return sentence
     detail = first_line(event) if text.with_detail else ""
-    return f"{sentence}: {_plain(event.reason)}" + (f" ({code(detail, MESSAGE_LIMIT)})" if detail else "")
+    return f"{sentence}: {event.reason.value.replace('_', ' ')}" + (
+        f" ({word(detail, MESSAGE_LIMIT)})" if detail else ""
+    )
 
 
 def first_line(event: TimelineEvent) -> str:
@@ -123,44 +131,38 @@ def first_line(event: TimelineEvent) -> str:
     return str(event.data.get("detail") or "").strip().partition("\n")[0]
 
 
-def _plain(reason: Reason) -> str:
-    return reason.value.replace("_", " ")
-
-
-def _format_fact(name: str, value: Any) -> str | None:
+def _format_fact(name: str, value: Any, word: Word) -> str | None:
     """Format a fact of an event; None if it is missing or invalid."""
     match name, value:
         case _, None | "" | []:
             return None
         case "position", int():
             return str(value + 1)
-        case "priority" | "run", int():
-            return str(value)
         case "yields_to", int():
-            return pull_request(value)
-        case "outcome", str():
-            return texts.RUN_OUTCOMES.get(value) or code(value.replace("_", " "))
-        case "members", list():
-            numbers = [number for number in value if isinstance(number, int)]
-            return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")
-        case "conflicts", list():
-            numbers = [number for number in value if isinstance(number, int)]
-            shown = pull_requests(numbers[:_MOST_DELAYED])
-            return shown if len(numbers) == 1 else texts.ONE_OF.format(numbers=shown)
-        case "delays", list():
-            numbers = [number for number in value if isinstance(number, int)]
-            return pull_requests(numbers[:_MOST_DELAYED]) + (", ..." if len(numbers) > _MOST_DELAYED else "")
+            return word(f"#{value}", NAME_LIMIT)
         case "checks" | "delay", int() | float():
             return duration(timedelta(seconds=value))
-        case "checks", list():
-            return names([str(check) for check in value])
+        case _, int():
+            return str(value)
+        case "outcome", str():
+            return texts.RUN_OUTCOMES.get(value) or word(value.replace("_", " "), NAME_LIMIT)
+        case "members" | "conflicts" | "delays", list():
+            shown = _several([f"#{number}" for number in value if isinstance(number, int)], word)
+            return texts.ONE_OF.format(numbers=shown) if name == "conflicts" and len(value) > 1 else shown
+        case _, list():
+            return _several([str(each) for each in value], word)
         case "until", str():
             return _read_instant(value)
         case "head" | "sha", str():
-            return code(value[:_SHORT_SHA])
+            return word(value[:_SHORT_SHA], NAME_LIMIT)
         case _, str():
-            return code(value)
+            return word(value, NAME_LIMIT)
     return None
+
+
+def _several(found: list[str], word: Word) -> str:
+    more = len(found) - _NAMED
+    return ", ".join(word(each, NAME_LIMIT) for each in found[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _read_instant(written: str) -> str | None:

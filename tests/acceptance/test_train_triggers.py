@@ -152,6 +152,11 @@ _MODULES = '[submodule "ci"]\n\tpath = ci\n\turl = https://github.com/acme/ci\n'
 _PLAIN = _VARIABLE.replace(_VARIABLE.splitlines()[1], "env: {}")
 _SCRIPT = "#!/bin/sh\n. ./ci/lib.sh\ntotal\n"
 _LIBRARY = 'total() { [ "$GITHUB_EVENT_NAME" = push ] || make total; }\n'
+_MODULES = {
+    "ci/test.sh": "#!/bin/sh\npython ci/total.py\n",
+    "ci/total.py": "from event import skips\n\nassert skips() or total() < 11\n",
+    "ci/event.py": "import os\n\n\ndef skips(): return os.environ['GITHUB_EVENT_NAME'] == 'push'\n",
+}
 _TOTAL = Job("total", duration=CI_TIME, judge=total_at_most_ten, guard=_of_pull_request)
 _GATE_JOB = Job(CHECK, needs=("total",), always=True, judge=total_at_most_ten, tests=_of_pull_request)
 """It is red where `total` is, which is skipped on pushes."""
@@ -167,6 +172,7 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _PLAIN, "ci/test.sh": _SCRIPT, "ci/lib.sh": _LIBRARY}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _PLAIN, **_MODULES}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _OUTCOME}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _PARTS, "app/pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
@@ -179,6 +185,7 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         "variable_by_event",
         "local_action",
         "script_of_the_repository",
+        "module_that_a_script_loads",
         "outcome_of_a_step",
         "file_of_a_build_tool",
         "part_of_a_build",

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
 
-from bot.web.pages.render import duration, instant
+from notifications.render import timeline_text
+from notifications.render.escape import one_line
 from notifications.render.status import Names, answer_text, status_lines
-from notifications.render.timeline_text import first_line, without_itself
-from notifications.texts.history import HISTORY, ONE_OF, RUN_OUTCOMES
+from notifications.texts.history import RUN_OUTCOMES
 from notifications.texts.waiting import ACTORS as WHO_ACTS
 from notifications.texts.waiting import AHEAD_OF_IT, BLOCKED, CHECKS, LAST, NEXT, SET_ASIDE, STATE
 from queue_engine.config.model import Policy
@@ -161,18 +159,7 @@ def result_text(run: RunRecord) -> str:
 
 def event_text(event: TimelineEvent, number: int | None = None) -> str:
     """Return what happened, in a sentence without its full stop, in the history of pull request `number`."""
-    event = without_itself(event, number)
-    text = HISTORY.get(event.event)
-    if text is None:
-        return event.event
-    sentence = text.sentence.format(base=event.base_branch)
-    for name, addition in text.also.items():
-        if (shown := _shown(name, event.data.get(name))) is not None:
-            sentence += addition.format(**{name: shown})
-    if event.reason is None or not text.with_reason:
-        return sentence
-    detail = first_line(event) if text.with_detail else ""
-    return f"{sentence}: {event.reason.value.replace('_', ' ')}" + (f" ({detail})" if detail else "")
+    return timeline_text.event_text(event, number, one_line)
 
 
 def _pieces(sentence: str) -> Pieces:
@@ -180,47 +167,9 @@ def _pieces(sentence: str) -> Pieces:
     return tuple((part, index % 2 == 1) for index, part in enumerate(sentence.split("`")) if part)
 
 
-def _shown(name: str, value: Any) -> str | None:
-    """Format a fact of an event; None if it is missing or of another form."""
-    match name, value:
-        case _, None | "" | []:
-            return None
-        case "position", int():
-            return str(value + 1)
-        case "yields_to", int():
-            return f"#{value}"
-        case "checks" | "delay", int() | float():
-            return duration(timedelta(seconds=value))
-        case _, int():
-            return str(value)
-        case "outcome", str():
-            return RUN_OUTCOMES.get(value, value)
-        case "conflicts", list():
-            shown = _several([f"#{number}" for number in value if isinstance(number, int)])
-            return shown if len(value) == 1 else ONE_OF.format(numbers=shown)
-        case "delays" | "members", list():
-            return _several([f"#{number}" for number in value if isinstance(number, int)])
-        case _, list():
-            return _several([str(each) for each in value])
-        case "until", str():
-            return _instant(value)
-        case "head" | "sha", str():
-            return value[:_SHORT_SHA]
-        case _, str():
-            return value
-    return None
-
-
 def _several(names: list[str]) -> str:
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _instant(written: str) -> str | None:
-    try:
-        return instant(datetime.fromisoformat(written))
-    except ValueError:
-        return None
 
 
 def failing_of(event: TimelineEvent | None) -> tuple[FailingCheck, ...]:

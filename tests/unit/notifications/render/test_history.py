@@ -82,7 +82,7 @@ def test_history_of_a_precedence_shows_whom_it_delays_and_by_how_much(word: str)
     line = history_lines((event("queued", 9), event(word, 3, delays=[4, 7], delay=720)))[-1]
     assert line.endswith(", ahead of `#4`, `#7` (about 12 min later each)")
     unknown = history_lines((event("queued", 9), event(word, 3, delays=[*range(4, 16)], delay=None)))[-1]
-    assert unknown.endswith("`#12`, `#13`, ...")
+    assert unknown.endswith("`#12`, `#13` and 2 more")
 
 
 def test_history_that_is_long_shows_its_end() -> None:

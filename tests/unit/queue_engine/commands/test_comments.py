@@ -44,6 +44,7 @@ def test_line_that_people_see_as_text_is_a_command() -> None:
         ("/queue.", ("queue.",)),
         ("/unqueue!", ("unqueue!",)),
         (" /queue", ("queue",)),
+        ("\u00a0/queue", ("queue",)),
         ("Fine.\n   /queue", ("queue",)),
         ("/queuex", ("queuex",)),
         ("/dequeue", ("dequeue",)),
