@@ -40,6 +40,7 @@ class Agent:
         content = message if isinstance(message, bytes) else json.dumps(message).encode()
         sent = {name: value for name, value in {**token, **(headers or {})}.items() if value}
         async with self._caller.session.post(url, data=content, headers=sent) as response:
+            assert (response.status == 401) == ("WWW-Authenticate" in response.headers)
             return response.status, await response.json() if response.content_length else None
 
     async def call(self, tool: str, **arguments: Any) -> Any:

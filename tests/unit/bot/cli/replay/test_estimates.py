@@ -54,6 +54,14 @@ def test_errors_become_smaller_with_more_history(tmp_path: Path) -> None:
     assert width(400) == pytest.approx(width(100) / 2, rel=0.25)
 
 
+def test_share_of_few_has_the_interval_of_wilson() -> None:
+    """Published examples; none of few is not never."""
+    for happened, total, low, high in ((1, 10, 0.0179, 0.4042), (0, 10, 0.0, 0.2775), (50, 100, 0.4038, 0.5962)):
+        found = estimates.share(happened, total, "")
+        assert found is not None
+        assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
 def test_mean_counts_what_was_cut_short() -> None:
     """Runs that are cancelled after a quarter of an hour at most leave the short ones: their mean alone is too low."""
     dice = Random("durations")
