@@ -28,7 +28,7 @@ def install(*arguments: str) -> str:
     return result.output
 
 
-def test_skill_is_written_where_agents_of_the_clone_look(clone: Path) -> None:
+def test_skill_is_written_where_agents_of_the_clone_read_it(clone: Path) -> None:
     """To each folder of skills that exists, else to the one that several agents read, or where a person says."""
     install()
     assert [each.relative_to(clone) for each in clone.rglob("SKILL.md")] == [Path(".agents/skills") / SKILL]
@@ -75,8 +75,9 @@ def test_landing_without_a_writable_folder_has_a_new_key(clone: Path, monkeypatc
 class Server:
     """Answers no call, or those from an attempt on."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers_from: int = 99) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers_from: int = 99, status: int = 200) -> None:
         self.keys: list[str | None] = []
+        self._status = status
         self._from = answers_from
         monkeypatch.setattr(ApiClient, "call", self._call)
         monkeypatch.setattr(api_client, "_PAUSE_SECONDS", 0)
@@ -85,7 +86,7 @@ class Server:
         self.keys.append(key)
         if len(self.keys) < self._from:
             raise ConnectionFailed("https://imq.example does not answer.")
-        return ApiAnswer(200, {"number": 7})
+        return ApiAnswer(self._status, {"error": "it is closed"} if self._status >= 400 else {"number": 7})
 
 
 def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +98,19 @@ def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pyt
     with pytest.raises(ConnectionFailed):
         ApiClient("https://imq.example").insist("GET", "/queue")
     assert len(reading.keys) == 1
+
+
+@pytest.mark.parametrize(("status", "calls"), [(409, 2), (200, 1)])
+def test_refused_landing_begins_again_with_a_new_key_and_a_stopped_one_with_its_own(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, status: int, calls: int
+) -> None:
+    """The stored refusal would answer again for a pull request that may be queued by now."""
+    server = Server(monkeypatch, 0, status)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(clone))
+    environ = {"IMQ_TOKEN": "imq_secret", "IMQ_URL": "https://imq.example"}
+    for _ in range(2):
+        CliRunner(env=environ).invoke(main, ["land", "7", "-R", "acme/rocket", "--head", "any", "--wait"])
+    assert (len(server.keys), len(set(server.keys))) == (2, calls)
 
 
 @pytest.mark.parametrize(("tool", "attempts"), [("queue", 3), ("why", 1)])

@@ -59,7 +59,7 @@ def test_share_of_few_has_the_interval_of_wilson() -> None:
     for happened, total, low, high in ((1, 10, 0.0179, 0.4042), (0, 10, 0.0, 0.2775), (50, 100, 0.4038, 0.5962)):
         found = estimates.share(happened, total, "")
         assert found is not None
-        assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+        assert [found.low, found.high] == pytest.approx([low, high], abs=1e-4)
 
 
 def test_mean_counts_what_was_cut_short() -> None:
@@ -181,6 +181,14 @@ def run(sha: str, minutes: int, conclusion: str = "success", **more: Any) -> dic
     }
 
 
+def test_timeline_of_several_queues_is_that_of_the_busiest(tmp_path: Path) -> None:
+    """The others are counted, so that the report names them."""
+    other = LANDED.replace('"main"', '"release"').replace("today", "2026-03-02T08:00:00Z")
+    lines = [other, *recorded(PLANTED, 3, 20)]
+    found = timeline_of(tmp_path, lines)
+    assert (found.queue, found.others) == ("acme/widgets main", 1)
+
+
 def test_workflow_runs_show_times_flakes_and_candidates(tmp_path: Path) -> None:
     """CI takes as long as its slowest workflow; a commit that failed and then passed had flaked."""
     file = tmp_path / "runs.json"
@@ -192,7 +200,7 @@ def test_workflow_runs_show_times_flakes_and_candidates(tmp_path: Path) -> None:
                 run("a", 20, workflowName="Windows"),
                 run("b", 12, attempt=2),
                 run("c", 9, "failure", **queue),
-                run("d", 11, **queue),
+                run("d", 11, headBranch="staging"),
                 run("e", 5, "cancelled"),
             ]
         )
