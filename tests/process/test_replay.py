@@ -157,6 +157,8 @@ def test_checks_of_candidates_show_how_it_was(clone: HistoryMaker, tmp_path: Pat
     assert found["conflicts"] == (0.034, "assumed; --conflicts gives it")
     before = policies(answer)["as it was"]
     assert (before["runs"]["value"], before["minutes"]["value"], before["p95"]) == (40, 480, None)
+    given = replayed("--checks", str(file), "--minutes", "30")["estimates"]
+    assert (found["billed"][0], given["billed"]["value"]) == (12, 30)
 
 
 def test_errors_of_estimates_are_in_those_of_the_policies(clone: HistoryMaker, tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from benchmarks.scheduling.cells import Cell
 from bot.cli.replay import estimates
-from bot.cli.replay.arrivals import of_timeline
+from bot.cli.replay.arrivals import Arrival, of_timeline
 from bot.cli.replay.estimates import Estimate
 from bot.cli.replay.history_files import FileError, Timeline, read_checks, read_timeline
-from bot.cli.replay.replays import Team, as_it_was, compare, policies, repeat
-from tests.unit.bot.cli.replay.recorder import recorded
+from bot.cli.replay.replays import ONE_BY_ONE, Team, as_it_was, compare, policies, repeat
+from bot.cli.replay.trains import TrainPolicy
+from tests.unit.bot.cli.replay.recorder import Recorder, recorded
 
 LANDED = '{"event": "landed", "base_branch": "main", "at": "today", "number": 1}'
 PLANTED = Cell(per_hour=4, minutes=24, bad=0.12, flakes=0.06, slots=2)
@@ -179,6 +180,27 @@ def run(sha: str, minutes: int, conclusion: str = "success", **more: Any) -> dic
         "headBranch": "add-one",
         **more,
     }
+
+
+def test_all_jobs_of_a_run_are_billed() -> None:
+    """Three jobs of twenty minutes are an hour for each run, at the price of a minute."""
+    arrivals = [Arrival(15.0 * number, number) for number in range(40)]
+    team = Team(minutes=20, sigma=0, failures=0, flakes=0, conflicts=0, billed=60, price=0.5)
+    for row in compare(arrivals, team, policies([2], every=False), range(2)):
+        found = {name: each.value for name, each in row.figures.items() if each is not None}
+        assert found["landed"] == 40
+        if row.policy == ONE_BY_ONE:
+            assert (found["minutes"], found["money"]) == (60 * found["runs"], 30 * found["runs"])
+
+
+def test_timeline_says_how_many_runs_it_may_have_where_fewer_were_active(tmp_path: Path) -> None:
+    """A quiet week of a queue with four runs at once is no week of a queue with one."""
+    recorder = Recorder(TrainPolicy(1, 10.0), 1)
+    recorder.write("queued", 0, 1)
+    recorder.write("run_started", 0, run=1, members=[1], slots=4)
+    recorder.write("run_passed", 9, run=1)
+    recorder.write("landed", 9, 1)
+    assert timeline_of(tmp_path, recorder.lines).slots == 4
 
 
 def test_timeline_of_several_queues_is_that_of_the_busiest(tmp_path: Path) -> None:
