@@ -203,6 +203,16 @@ def test_timeline_says_how_many_runs_it_may_have_where_fewer_were_active(tmp_pat
     assert timeline_of(tmp_path, recorder.lines).slots == 4
 
 
+def test_pull_requests_of_one_instant_arrive_in_the_order_of_their_places(tmp_path: Path) -> None:
+    """Webhooks of one instant come in any order; the queue had the second ahead, and the third between."""
+    recorder = Recorder(TrainPolicy(1, 10.0), 1)
+    for number, position in ((1, 0), (2, 0), (3, 1)):
+        recorder.write("queued", 0, number, position=position)
+    for number in (1, 2, 3):
+        recorder.write("landed", 9, number)
+    assert [each.number for each in of_timeline(timeline_of(tmp_path, recorder.lines), ())] == [2, 3, 1]
+
+
 def test_timeline_of_several_queues_is_that_of_the_busiest(tmp_path: Path) -> None:
     """The others are counted, so that the report names them."""
     other = LANDED.replace('"main"', '"release"').replace("today", "2026-03-02T08:00:00Z")
