@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.blocker import Blocker, BlockerNotices
-from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall
+from queue_engine.domain.model import EntryStatus, Pause, RedBase, Stall, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.check_view import group_runs
 from queue_engine.queries.pull_request_history import SHOWN, load_history, runs_of
@@ -24,7 +24,7 @@ from queue_engine.queries.queue_states import (
     next_landing,
     run_tree,
 )
-from queue_engine.queries.queue_status import QueueView, load_summaries
+from queue_engine.queries.queue_status import EntryView, Position, QueueView, load_summaries
 from queue_engine.queries.train_status import FailingMembers
 from queue_engine.store import Transaction, timeline
 from tests.store.examples import changed, stand
@@ -181,8 +181,20 @@ async def test_test_in_a_run_of_a_train_has_the_outcome_of_the_run(t: Transactio
     await happened(t, 1, "checking", data={"head": "a"})
     await happened(t, 1, "pending", data={"tested": "candidate", "check_seconds": {"ci": 5.0}})
     await happened(t, 0, "run_ended", data={"run": 6, "members": [1, 2], "outcome": "failed"})
+    later = {"run": 7, "members": [1], "outcome": "base_moved"}
+    await t.timeline.append(TimelineEvent(NOW + HOUR, "run_ended", REPOSITORY.id, "main", 0, data=later))
     (run,) = (await load_history(t, REPOSITORY.id, 1)).runs
     assert run.outcome == "failed"
+
+
+def test_entry_rests_only_while_its_queue_is_blocked_and_no_check_runs() -> None:
+    """Else readers would wait for a queue that is not blocked."""
+    (shown,) = entries(1, completed_checks=("ci",))
+    view = EntryView(shown, Position(0, 1, (), None), None, (Blocker(Reason.BASE_RED, ""),), (), None, None)
+    assert view.rests
+    assert not replace(view, blockers=()).rests
+    assert not replace(view, pending_checks=("lint",)).rests
+    assert not replace(view, entry=entries(1)[0]).rests
 
 
 async def test_health_is_that_of_the_last_departures_of_each_queue(t: Transaction) -> None:
