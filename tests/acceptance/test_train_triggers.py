@@ -152,7 +152,7 @@ _MODULES = '[submodule "ci"]\n\tpath = ci\n\turl = https://github.com/acme/ci\n'
 _PLAIN = _VARIABLE.replace(_VARIABLE.splitlines()[1], "env: {}")
 _SCRIPT = "#!/bin/sh\n. ./ci/lib.sh\ntotal\n"
 _LIBRARY = 'total() { [ "$GITHUB_EVENT_NAME" = push ] || make total; }\n'
-_MODULES = {
+_LOADED = {
     "ci/test.sh": "#!/bin/sh\npython ci/total.py\n",
     "ci/total.py": "from event import skips\n\nassert skips() or total() < 11\n",
     "ci/event.py": "import os\n\n\ndef skips(): return os.environ['GITHUB_EVENT_NAME'] == 'push'\n",
@@ -172,7 +172,7 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _ACTION, "ci/test/action.yml": _ACTIONS_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _PLAIN, "ci/test.sh": _SCRIPT, "ci/lib.sh": _LIBRARY}, (_ONLY_IN_PULLS,), "auto", []),
-        ({WORKFLOW: _PLAIN, **_MODULES}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _PLAIN, **_LOADED}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _OUTCOME}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _PARTS, "app/pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),

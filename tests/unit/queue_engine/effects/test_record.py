@@ -1,5 +1,6 @@
 """An entry that is dequeued: its event, and what people and other requests find afterwards."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,14 +8,15 @@ import pytest
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.departure import DequeueReason
-from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.facts import CheckReport, CheckState, HeadPush
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
-from queue_engine.effects.record import dequeue, status_of
+from queue_engine.effects.record import dequeue, status_of, with_pusher
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, queue, stand
+from tests.unit.queue_engine.engine_setup import Setup
 
 RED = CheckReport("ci", None, CheckState.FAILED, "failure", None, None, None)
 FACTS: dict[str, Any] = {"head": "head-1", "from": "pending", "checks": [], "detail": None}
@@ -56,6 +58,24 @@ async def test_dequeue_stores_one_event_and_announces_its_reason(
             people,
         )
         assert (await tx.rejections.find(REPOSITORY.id, 1) is not None) is refused
+
+
+@pytest.mark.parametrize(
+    ("head", "by", "is_own"), [("theirs", "mona", False), ("ours", None, True), ("newest", None, False)]
+)
+async def test_push_without_a_webhook_names_only_who_pushed_that_head(
+    sqlite_database: Database, head: str, by: str | None, is_own: bool
+) -> None:
+    """A list that lags has earlier pushes first, by others: unknown blames no one."""
+    setup = Setup(Store(sqlite_database))
+    await setup.front()
+    setup.github.pushes = (HeadPush("theirs", "ours", NOW, "imq[bot]"), HeadPush("head-1", "theirs", NOW, "mona"))
+    async with setup.store.reading() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+    assert entry is not None
+    pull = replace(setup.github.pull, head_sha=head)
+    found = await with_pusher(setup.engine, entry, DequeueReason(Reason.HEAD_CHANGED), pull)
+    assert (found.pushed, found.by, found.pushed_by_imq) == (head, by, is_own)
 
 
 @pytest.mark.parametrize(
