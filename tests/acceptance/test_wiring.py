@@ -40,7 +40,7 @@ def test_gateway_is_made_in_one_place_and_for_commands() -> None:
         if re.search(r"^from bot\.gateway(\.gateway)? import .*\bGateway\b", path.read_text(), re.M)
     }
     doctor = {f"doctor/{name}.py" for name in ("examination", "doctor_facts")}
-    assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/setup.py"} | doctor
+    assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/github.py"} | doctor
 
 
 async def test_operator_sets_how_many_queues_are_advanced_at_once(tmp_path: Path) -> None:
