@@ -69,6 +69,19 @@ class _Setting:
     value: Any
     origins: list[str]
 
+    def add(self, value: Any, origins: Iterable[str]) -> None:
+        """Add what a list or a mapping lacks."""
+        if isinstance(value, list):
+            present = {str(each).casefold() for each in self.value}
+            self.value += [each for each in value if str(each).casefold() not in present]
+        else:
+            self.value |= {name: each for name, each in value.items() if name not in self.value}
+        self.origins += origins
+
+    def copy(self) -> "_Setting":
+        """Return another one, whose list or mapping may change."""
+        return _Setting(self.value.copy() if isinstance(self.value, list | dict) else self.value, [*self.origins])
+
 
 _PULL_REQUEST_RULE = {
     "required_approving_review_count": 0,
@@ -135,15 +148,9 @@ class Conversion:
         rule = self._settings.setdefault(branch, {})
         given = rule.get(key)
         if given is None:
-            copied = value.copy() if isinstance(value, list | dict) else value
-            rule[key] = _Setting(copied, [origin] if origin else [])
-        elif isinstance(value, list):
-            known = {str(each).casefold() for each in given.value}
-            given.value += [each for each in value if str(each).casefold() not in known]
-            given.origins.append(origin)
-        elif isinstance(value, dict):
-            given.value |= {name: each for name, each in value.items() if name not in given.value}
-            given.origins.append(origin)
+            rule[key] = _Setting(value, [origin] if origin else []).copy()
+        elif isinstance(value, list | dict):
+            given.add(value, [origin])
         elif given.value != value:
             whose = f" of {given.origins[0]}" if given.origins else ""
             return f"IMQ has one `{key}` for a base branch, and the file keeps the one{whose}."
@@ -170,13 +177,22 @@ class Conversion:
     def _rules_of_branches(self) -> list[tuple[Branches, dict[str, _Setting]]]:
         """Return the rules of branches as the file has them: names before wildcards, equal neighbours together."""
         found: list[tuple[Branches, dict[str, _Setting]]] = []
-        named = [(branch, rule) for branch, rule in self._settings.items() if branch and rule]
+        named = [(branch, self._with_lists_of_all(rule)) for branch, rule in self._settings.items() if branch and rule]
         for branch, rule in sorted(named, key=lambda each: any(mark in each[0][0] for mark in "*?[")):
             values = {key: setting.value for key, setting in rule.items()}
             if found and values == {key: setting.value for key, setting in found[-1][1].items()}:
                 found[-1] = ((*found[-1][0], *branch), found[-1][1])
             else:
                 found.append((branch, rule))
+        return found
+
+    def _with_lists_of_all(self, rule: Mapping[str, _Setting]) -> dict[str, _Setting]:
+        """Add what holds for every branch to the lists of one, since these replace the lists of the top level."""
+        found = {key: setting.copy() for key, setting in rule.items()}
+        for key, setting in found.items():
+            above = self._settings[()].get(key)
+            if above is not None and isinstance(setting.value, list | dict):
+                setting.add(above.value, above.origins)
         return found
 
     def text(self) -> str:

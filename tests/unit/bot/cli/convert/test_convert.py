@@ -198,7 +198,7 @@ def test_convert_of_mergify_lets_nothing_in_that_mergify_kept_out(convert: Conve
                 "enabled": True,
                 "trigger_labels": ["ready"],
                 "blocking": {"labels": ["wip", "blocked", "on hold"], "titles": ["^WIP"]},
-                "checks": {"required": ["test"]},
+                "checks": {"required": ["test", "lint"]},
             },
         ],
     }
