@@ -51,7 +51,8 @@ def _reasons(choice: TriggerChoice) -> Iterable[str]:
     for each in _considered(choice):
         if not each.runs:
             word = "no" if each.runs is False else "perhaps"
-            yield f"by {each.trigger.value}: {word}; {'; '.join(each.reasons)}"
+            mark = "; " if len(each.reasons) < 2 else "\n    - "
+            yield "".join((f"by {each.trigger.value}: {word}", *(mark + reason for reason in each.reasons)))
 
 
 def _considered(choice: TriggerChoice) -> Sequence[TriggerReport]:

@@ -27,6 +27,8 @@ _EVENTS = {
 UNPROVEN = (CandidateTrigger.PULL_REQUEST, CandidateTrigger.PUSH, CandidateTrigger.DISPATCH)
 """The order of triggers that are not proven: a draft is what workflows are written for, and starts nearly all CI."""
 
+_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class TriggerReport:
@@ -36,7 +38,7 @@ class TriggerReport:
     runs: bool | None
     """None: unknown."""
     reasons: tuple[str, ...] = ()
-    """For each check that does not run, or may not: why, in a sentence without its full stop."""
+    """Why checks do not run, or may not: a sentence without its full stop, once for all checks with the same reason."""
     workflows: tuple[str, ...] = ()
     """The files with the required checks, for a dispatch; those that may have them where no file surely has."""
     doubtful: bool = False
@@ -137,7 +139,7 @@ def _answer(
     """Judge one trigger. The last: whether nothing is required, why then checks may be missing, which may not come."""
     unrequired, unread, perhaps = nothing_required
     answers: list[bool | None] = [None] if unread else []
-    reasons = [unread] if unread else []
+    missing: dict[str, list[str]] = {}
     workflows: list[str] = []
     # Where nothing is required, nobody misses a check that does not start.
     unshown = unrequired and trigger is not CandidateTrigger.PULL_REQUEST
@@ -151,12 +153,21 @@ def _answer(
         answers.append(runs)
         workflows += _files(check, found)
         if not runs:
-            reasons.append(f"`{check.name}`: {why}")
+            missing.setdefault(why, []).append(f"`{check.name}`")
+    reasons = [unread] if unread else []
+    reasons += [f"{_listed(names)}: {why}" for why, names in missing.items()]
     if not needed:
         reasons.append("no workflow of this repository is known to report a check on a pull request")
         answers.append(None)
     texts = tuple(dict.fromkeys(reasons)), tuple(dict.fromkeys(workflows))
     return TriggerReport(trigger, all_of(answers), *texts, doubtful)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name the first checks, since a matrix has dozens."""
+    found = list(dict.fromkeys(names))
+    more = len(found) - _NAMED
+    return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _hides(job: JobCheck, check: RequiredCheck, author: Sequence[JobCheck]) -> bool:

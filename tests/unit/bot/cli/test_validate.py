@@ -197,6 +197,20 @@ def test_validate_of_a_clones_workflows_says_what_starts_ci_and_what_to_add(vali
     assert report["trigger"] == "pull_request"
 
 
+def test_validate_of_workflows_names_a_reason_once_for_all_jobs_of_a_matrix(validate: Validate) -> None:
+    """Each reason is a line: three of its checks, and how many more there are."""
+    matrix = WORKFLOW.replace("  test:\n", "  test:\n    strategy: {matrix: {python: [10, 11, 12, 13]}}\n")
+    folder = clone(matrix + "  lint:\n    runs-on: ubuntu-latest\n")
+    names = ["test (10)", "test (11)", "test (12)", "test (13)", "lint", "audit"]
+    result = validate("trains: push", "--workflows", str(folder), *(f"--required={each}" for each in names))
+    assert (
+        "- by push: no\n"
+        "    - `audit`: no workflow of this repository has a job of this name: another App or a status reports it\n"
+        "    - `lint`, `test (10)`, `test (11)` and 2 more: `.github/workflows/ci.yml` does not run on `push` "
+        "for the branch `imq/master/1`\n"
+    ) in result.stdout
+
+
 def test_validate_of_workflows_finds_the_clones_own_file(validate: Validate) -> None:
     """Its trigger counts: where that starts no required check, the exit code lets CI fail."""
     folder = clone(WORKFLOW)
