@@ -173,6 +173,16 @@ async def test_remotes_are_read_as_git_reads_them(author: Author) -> None:
     assert f"#{pull.number}" in (await author.imq("why")).output
 
 
+async def test_pull_request_that_is_not_ready_is_not_reported_as_queued(author: Author) -> None:
+    """A draft keeps its label, and the queue has room: so the command does not call it full."""
+    draft = author.world.open("idea", options=PullRequestOptions(draft=True))
+    result = await author.imq("land", str(draft.number))
+    assert result.stdout == (
+        f"Not queued yet: {REPOSITORY}#{draft.number} joins the queue for main as soon as it is ready, "
+        f"head {draft.head_sha[:7]}.\n"
+    )
+
+
 async def test_refusals_have_their_exit_codes(author: Author, world: World, session: Any) -> None:
     """A pull request that IMQ refuses, a repository that is hidden, a token that is over, and none."""
     await configure(world, "when_not_ready: refuse\n")

@@ -366,9 +366,11 @@ def _given_head(given: str) -> str:
 
 def _queued(found: FoundPullRequest, body: Any, *, new: bool) -> str:
     """Say where it is queued, and which head."""
+    state, base, head = "Queued" if new else "Already queued", body["base_branch"], body["head_sha"][:7]
+    if body["status"] == "not_ready":
+        return f"Not queued yet: {found.name} joins the queue for {base} as soon as it is ready, head {head}."
     place = "is waiting for room" if body["position"] is None else f"is at position {body['position'] + 1}"
-    state = "Queued" if new else "Already queued"
-    return f"{state}: {found.name} {place} in the queue for {body['base_branch']}, head {body['head_sha'][:7]}."
+    return f"{state}: {found.name} {place} in the queue for {base}, head {head}."
 
 
 def _wait(session: Session, found: FoundPullRequest, timeout: float | None) -> ExitCode:
