@@ -227,7 +227,8 @@ class Conversion:
                 self._settings[each].pop(key, None)
         text = f"IMQ refuses it beside the others: {problem.place} {problem.sentence}."
         for number, finding in enumerate(self.findings):
-            if finding.key in keys and set(finding.branches) <= set(branches):
+            of_this_rule = bool(finding.branches) == bool(branches) and set(finding.branches) <= set(branches)
+            if finding.key in keys and of_this_rule:
                 self.findings[number] = replace(finding, verdict=Verdict.NOT_THERE, text=text, key="")
 
     def answers(self) -> list[tuple[Place, Any, Finding]]:

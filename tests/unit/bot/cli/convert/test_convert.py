@@ -226,6 +226,17 @@ def test_convert_of_mergify_lets_nothing_in_that_mergify_kept_out(convert: Conve
     ]
 
 
+def test_convert_of_too_many_labels_for_a_branch_leaves_out_its_own_alone(convert: Convert) -> None:
+    """The five labels for all branches stay, and the report says so."""
+    rules = [f"- {{conditions: [label=l{number}], actions: {{queue: {{}}}}}}" for number in range(5)]
+    rules.append("- {conditions: [base=main, label=late], actions: {queue: {}}}")
+    result = convert(".mergify.yml", "pull_request_rules:\n" + "\n".join(rules), "--json")
+    assert parse(Path(".github/imq.yml").read_text()).value == {"trigger_labels": [f"l{each}" for each in range(5)]}
+    found = verdicts(result)
+    assert found["pull_request_rules[4].conditions[0]"] == ("same", "trigger_labels")
+    assert found["pull_request_rules[5].conditions[1]"] == ("not there", "")
+
+
 def test_convert_of_kodiak_writes_its_defaults_too(convert: Convert) -> None:
     """Kodiak's default label and blocked titles, and its messages as templates."""
     result = convert(".github/.kodiak.toml", KODIAK, "--json")
