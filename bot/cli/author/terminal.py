@@ -171,6 +171,11 @@ class Progress:
             part = self._done / self._total
             click.echo(f"\r[{'#' * int(30 * part):30}] {part:4.0%} of {self._total:,}", nl=False, err=True)
 
+    def announce(self, text: str) -> None:
+        """Show what is being done, until it is cleared."""
+        if self._shown:
+            click.echo(text, nl=False, err=True)
+
     def clear(self) -> None:
         """Remove the bar, so that a line can take its place."""
         if self._shown:

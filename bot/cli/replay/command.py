@@ -1,6 +1,5 @@
 """`imq replay`: what merge queues would have made of the history of a clone."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
@@ -123,9 +122,6 @@ def replay(  # noqa: PLR0913
 @contextmanager
 def _announced(text: str) -> Iterator[None]:
     """Show what is being done, on the error stream of a terminal, while it takes long."""
-    if sys.stderr.isatty():
-        click.echo(text, nl=False, err=True)
-    try:
+    with Progress(1) as progress:
+        progress.announce(text)
         yield
-    finally:
-        Progress(1).clear()
