@@ -196,6 +196,11 @@ _KEPT: tuple[tuple[Iterable[str], str, str], ...] = (
         "the history and the statistics: numbers, logins, reasons",
         "`IMQ_TIMELINE_DAYS`",
     ),
+    (
+        ("audit_log",),
+        "who created tokens, logged in, changed configurations, and what else is no event of a queue",
+        "`IMQ_TIMELINE_DAYS`",
+    ),
     (("landings",), "the record of each landing, and its signatures", "`IMQ_LANDINGS_DAYS`"),
     (("proof_marks",), "refs of tested trees, where the configuration asks for them", shown(MARKS_KEPT)),
     (("landing_notes",), "up to which landing a repository has git notes", "for good"),

@@ -17,7 +17,7 @@ from bot.api.branch_routes import BranchRoutes, ShadowRoutes, StatisticsRoutes
 from bot.api.bulk import BulkRoutes
 from bot.api.dead_letter_routes import DeadLetterRoutes
 from bot.api.device_login import LoginRoutes
-from bot.api.events import EventRoutes
+from bot.api.events import AuditLogRoutes, EventRoutes
 from bot.api.finding import DoctorRoutes, Examine
 from bot.api.idempotent import idempotency
 from bot.api.landing_routes import LandingRoutes
@@ -193,6 +193,7 @@ def routes(engine: Engine, access: Access, parts: ApiParts = _DESCRIBED) -> Sequ
     made = (
         parts.logins or LoginRoutes(engine, None),
         DeadLetterRoutes(engine),
+        AuditLogRoutes(engine),
         DoctorRoutes(parts.examine),
         EventRoutes(parts.stream),
         BranchRoutes(engine, access),

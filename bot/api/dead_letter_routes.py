@@ -8,13 +8,14 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api.api_errors import ApiError
-from bot.api.auth import operator
+from bot.api.auth import caller, operator
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, cursor_after, json_data, parse_cursor, payload, query
 from bot.api.routes import Caller, Route
 from bot.logs.configure import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Change, Engine
+from queue_engine.store.action_records import ActionKind
 
 _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
@@ -121,6 +122,7 @@ class DeadLetterRoutes:
         async with self._engine.change() as change:
             if not await change.tx.dead_letters.reprocess(request.match_info["id"], change.now):
                 raise _not_found()
+            await _note(request, change, ActionKind.DEAD_LETTER_RETRIED)
             return await finish_call(request, change.tx, {"reprocessed": 1}, status=202)
 
     async def reprocess_all(self, request: web.Request) -> web.Response:
@@ -129,6 +131,8 @@ class DeadLetterRoutes:
         payload(request, EmptyBody)
         async with self._engine.change() as change:
             reprocessed = await change.tx.dead_letters.reprocess_all(change.now)
+            if reprocessed:
+                await _note(request, change, ActionKind.DEAD_LETTER_RETRIED, count=reprocessed)
             return await finish_call(request, change.tx, {"reprocessed": reprocessed}, status=202)
 
     async def discard(self, request: web.Request) -> web.Response:
@@ -138,7 +142,15 @@ class DeadLetterRoutes:
         async with self._engine.change() as change:
             if not await change.tx.dead_letters.discard(request.match_info["id"]):
                 raise _not_found()
+            await _note(request, change, ActionKind.DEAD_LETTER_DISCARDED)
             return await finish_call(request, change.tx, None, status=204)
+
+
+async def _note(request: web.Request, change: Change, kind: ActionKind, **data: int) -> None:
+    """Record what the caller did with the dead letter of this call, or with all."""
+    token, subject = caller(request), request.match_info.get("id", "all")
+    by = token.login or token.name
+    await change.tx.actions.add(kind, subject, by=by, via="api", at=change.now, data={"token": token.name, **data})
 
 
 def _masked(letter: DeadLetter) -> DeadLetter:

@@ -37,6 +37,7 @@ from queue_engine.core.timing.rate_limit import RateLimit
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
+from queue_engine.store.action_records import ActionKind
 from queue_engine.store.tokens import TokenPolicy, name_of_login
 
 _PURPOSE = b"imq logins by device code"
@@ -342,6 +343,8 @@ class LoginRoutes:
             raise ApiError(403, "no login made this token: an operator revokes it with `imq token revoke`")
         async with self._engine.store.transaction() as tx:
             await tx.tokens.revoke(token.name)
+            now = self._engine.clock.now()
+            await tx.actions.add(ActionKind.TOKEN_REVOKED, token.name, by=token.login, via="api", at=now)
             response = await finish_call(request, tx, None, status=204)
         _log.info("person_logged_out", token=token.name)
         return response
@@ -358,8 +361,12 @@ class LoginRoutes:
         name = name_of_login(person.login, login.fingerprint)
         async with self._engine.store.transaction() as tx:
             await tx.tokens.revoke_expired_logins(now)
-            await _make_room(tx, person.id)
+            await _make_room(tx, person, now)
             secret = await tx.tokens.create(name, grant, now=now)
+            if secret is not None:
+                described = grant.described()
+                created = ActionKind.TOKEN_CREATED
+                await tx.actions.add(created, name, by=person.login, via="login", at=now, data=described)
         if secret is None:
             raise ApiError(410, _ENDED["used"], reason="used")
         _log.info("person_logged_in", token=name, login=person.login, person_id=person.id, access=login.access.value)
@@ -367,11 +374,12 @@ class LoginRoutes:
         return _json(LoginTokenAnswer(**answer, expires_at=expires_at), 200)
 
 
-async def _make_room(tx: Transaction, person_id: int) -> None:
+async def _make_room(tx: Transaction, person: Actor, now: datetime) -> None:
     """Revoke the tokens of a person's logins that were used longest ago, so that one more fits."""
-    tokens = sorted(await tx.tokens.of_logins(person_id), key=lambda each: each.last_used_at or each.created_at)
+    tokens = sorted(await tx.tokens.of_logins(person.id), key=lambda each: each.last_used_at or each.created_at)
     for each in tokens[: max(0, len(tokens) - MOST_LOGINS + 1)]:
         await tx.tokens.revoke(each.name)
+        await tx.actions.add(ActionKind.TOKEN_REVOKED, each.name, by=person.login, via="login", at=now)
 
 
 def _pending(interval: timedelta) -> web.Response:

@@ -1,4 +1,7 @@
-"""`/api/v1/events`: what happens in queues, as server-sent events. `bot.web.live` serves the streams."""
+"""`/api/v1/events`: what happens in queues, as server-sent events. `bot.web.live` serves the streams.
+
+And `/api/v1/audit-log`: who did what and when, for operators.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,9 +11,21 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from pydantic import Field
 
-from bot.api.payload import AnswerModel, Payload
+from bot.api.auth import operator
+from bot.api.payload import (
+    AnswerModel,
+    Instant,
+    Payload,
+    cursor_after,
+    json_data,
+    no_such_page,
+    parse_cursor,
+    query,
+)
 from bot.api.routes import Caller, Route
 from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
+from queue_engine.effects.context import Engine
+from queue_engine.store.action_records import FIRST, ActionRecord
 
 MAX_REQUESTS = 50
 """Requests that one stream watches."""
@@ -89,3 +104,55 @@ class EventRoutes:
                 media_type="text/event-stream",
             )
         ]
+
+
+class AuditLogQuery(Payload):
+    """Parameters of the audit log; `cursor` is the `next` of the page before."""
+
+    since: Instant | None = None
+    limit: int = Field(200, ge=1, le=1000)
+    cursor: str | None = None
+
+
+class AuditLogAnswer(AnswerModel):
+    """Who did what, the first action first. `next` is null on a page after which nothing has happened yet."""
+
+    actions: tuple[ActionRecord, ...]
+    next: str | None
+
+
+class AuditLogRoutes:
+    """The route of the audit log."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def routes(self) -> Sequence[Route]:
+        """List the route."""
+        return [
+            Route(
+                "GET",
+                "/audit-log",
+                self.list,
+                "list_actions",
+                "Lists who did what and when, the first action first.",
+                caller=Caller.OPERATOR,
+                query=AuditLogQuery,
+                answers={200: AuditLogAnswer},
+                refusals=(404,),
+            )
+        ]
+
+    async def list(self, request: web.Request) -> web.Response:
+        """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
+        operator(request)
+        asked = query(request, AuditLogQuery)
+        after = None if asked.cursor is None else parse_cursor(asked.cursor)
+        async with self._engine.store.reading() as tx:
+            try:
+                found = await tx.actions.page(asked.since or FIRST, limit=asked.limit + 1, after=after)
+            except ValueError:
+                raise no_such_page() from None
+        shown, more = found[: asked.limit], len(found) > asked.limit
+        following = cursor_after(shown[-1].at, shown[-1].id) if more else None
+        return web.json_response(json_data(AuditLogAnswer(actions=shown, next=following)))

@@ -157,4 +157,9 @@ def parse_cursor(cursor: str) -> tuple[datetime, str]:
             raise ValueError(cursor)
         return at.astimezone(UTC), item_id
     except (ValueError, OverflowError):
-        raise ApiError(404, "no such page: use the `next` of another page as cursor") from None
+        raise no_such_page() from None
+
+
+def no_such_page() -> ApiError:
+    """Return the refusal of a made-up cursor."""
+    return ApiError(404, "no such page: use the `next` of another page as cursor")

@@ -6,12 +6,13 @@ from collections import Counter
 import click
 
 from bot.cli.console import echo
-from bot.cli.setup import columns, instant, run_with_store
+from bot.cli.setup import account, columns, instant, run_with_store
 from bot.logs.configure import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.handlers.inbox import RETRIED_JOB
 from queue_engine.store import Store
+from queue_engine.store.action_records import ActionKind
 
 _MAX_ERROR = 60
 
@@ -100,6 +101,9 @@ def retry(job_id: str | None, every: bool) -> None:
             if again:
                 kinds = Counter(letter.job_type for letter in chosen)
                 await tx.jobs.enqueue(kind=RETRIED_JOB, request=kinds, process_id=RETRIED_JOB, now=now)
+                kind, subject = ActionKind.DEAD_LETTER_RETRIED, job_id or "all"
+                data = {} if job_id is not None else {"count": again}
+                await tx.actions.add(kind, subject, by=account(), via="command_line", at=now, data=data)
             return again
 
     again = run_with_store(work)
@@ -115,7 +119,11 @@ def discard(job_id: str) -> None:
 
     async def work(store: Store) -> bool:
         async with store.transaction() as tx:
-            return await tx.dead_letters.discard(job_id)
+            if not await tx.dead_letters.discard(job_id):
+                return False
+            kind, now = ActionKind.DEAD_LETTER_DISCARDED, SystemClock().now()
+            await tx.actions.add(kind, job_id, by=account(), via="command_line", at=now)
+            return True
 
     if not run_with_store(work):
         raise _unknown(job_id)

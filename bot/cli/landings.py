@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 
 from bot.cli.console import CommandRefused, RepositoryName, echo
-from bot.cli.setup import run_with_store, settings, with_database
+from bot.cli.setup import account, run_with_store, settings, with_database
 from bot.cli.shadow import StartTime
 from bot.passport.keys import PassportKeys, line_of, public_keys
 from queue_engine.core.timing.clock import SystemClock
@@ -57,6 +57,6 @@ def rotate_key() -> None:
 
     async def work(store: Store) -> str:
         async with store.transaction() as tx:
-            return await keys.rotate(tx, SystemClock().now())
+            return await keys.rotate(tx, SystemClock().now(), by=account())
 
     echo(f"Landings are signed by the key {with_database(given, work)} from now on.")

@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -13,11 +14,14 @@ from pydantic import ValidationError
 
 from bot.cli.console import CommandRefused, RepositoryName, echo
 from bot.cli.setup import host_settings, run_with_store
+from bot.cli.shadow import StartTime
 from bot.process.sqlite_file import FileRefused, exclusive
 from queue_engine.core.database.database import database_url
+from queue_engine.core.read_model import adapter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.model import Repository
 from queue_engine.store import EntryConflict, Store, Transaction
+from queue_engine.store.action_records import FIRST, ActionRecord
 from queue_engine.store.figures import ALIVE
 from queue_engine.store.queue_file import FORMAT, MARK_COPY, VERSION, QueueFile, file_lines, read_queues
 
@@ -33,11 +37,19 @@ Write = Callable[[str], None]
 @click.option("--output", type=click.Path(path_type=Path), help="Write a new file, and not to standard output.")
 @click.option("--repository", type=RepositoryName(), help="Export the queues of this repository only.")
 @click.option("--timeline", is_flag=True, help="Write what happened, a line of JSON each, and not the queues.")
-def export_queues(output: Path | None, repository: str | None, timeline: bool) -> None:
+@click.option("--audit-log", is_flag=True, help="Write who did what and when, a line of JSON each, and not the queues.")
+@click.option("--since", type=StartTime(), help="With --audit-log: from then on; how long ago, or a date.")
+def export_queues(
+    output: Path | None, repository: str | None, timeline: bool, audit_log: bool, since: datetime | None
+) -> None:
     """Write the queues in flight as JSON. Stop IMQ before.
 
-    With --timeline IMQ may run meanwhile; `imq replay` reads that file.
+    With --timeline or --audit-log IMQ may run meanwhile; `imq replay` reads the timeline.
     """
+    if timeline and audit_log:
+        raise click.UsageError("Give --timeline or --audit-log.")
+    if since is not None and not audit_log:
+        raise click.UsageError("Use --since with --audit-log.")
 
     async def queues(store: Store, write: Write) -> str:
         with _without_processes("export"):
@@ -55,7 +67,12 @@ def export_queues(output: Path | None, repository: str | None, timeline: bool) -
             write(line)
         return "the timeline"
 
-    work = events if timeline else queues
+    async def actions(store: Store, write: Write) -> str:
+        async for line in audit_lines(store, repository, since):
+            write(line)
+        return "the audit log"
+
+    work = events if timeline else actions if audit_log else queues
     if output is None:
         run_with_store(partial(work, write=echo))
         return
@@ -101,6 +118,18 @@ async def timeline_lines(store: Store, repository: str | None) -> AsyncIterator[
                     repositories[each.repository_id] = await tx.queues.repository_by_id(each.repository_id)
                 if (found := repositories[each.repository_id]) is not None:
                     yield EventAnswer.of(found, each).model_dump_json()
+
+
+async def audit_lines(store: Store, repository: str | None, since: datetime | None = None) -> AsyncIterator[str]:
+    """Yield who did what as the API has it, a line of JSON each, the oldest first."""
+    async with store.reading() as tx:
+        wanted = await _wanted(tx, repository)
+        after = None
+        while page := await tx.actions.page(since or FIRST, limit=_AT_ONCE, after=after):
+            after = page[-1].at, page[-1].id
+            for each in page:
+                if wanted is None or each.repository == wanted.full_name:
+                    yield adapter(ActionRecord).dump_json(each).decode()
 
 
 @click.command("import")

@@ -165,6 +165,16 @@ def instant(at: datetime | None) -> str:
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
+def account() -> str | None:
+    """Return who runs the command, as the operating system names them; None without a name."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return None
+
+
 _KEY = "IMQ_SECRET_KEY"
 _KEY_BYTES = 32
 _API_PATH = "/api/v3"
@@ -309,11 +319,13 @@ async def _save(options: _Options, settings: HostSettings, credentials: "Credent
     if options.database and settings.secret_key is not None:
         from bot.registration.stored import StoredCredentials
         from queue_engine.core.database.database import Database
+        from queue_engine.core.timing.clock import SystemClock
         from queue_engine.store import Store
 
         database = Database(settings.database_url.get_secret_value())
         try:
-            await StoredCredentials(Store(database), settings.secret_key).save(credentials, replace=options.force)
+            stored, now = StoredCredentials(Store(database), settings.secret_key), SystemClock().now()
+            await stored.save(credentials, now, by=account(), via="command_line", replace=options.force)
         finally:
             await database.close()
         return "The credentials are in the database, encrypted."

@@ -9,11 +9,12 @@ from datetime import UTC, date, datetime, time
 import click
 
 from bot.cli.console import RepositoryName, echo
-from bot.cli.setup import columns, instant, run_with_store, settings
+from bot.cli.setup import account, columns, instant, run_with_store, settings
 from queue_engine.config.kinds import duration
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.store import Store, Transaction
+from queue_engine.store.action_records import ActionKind
 from queue_engine.store.tokens import Token, TokenPolicy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -59,14 +60,18 @@ def create(
         installation_id=installation,
         expires_at=None if expires is None else _expiry(expires, now),
     )
-    account = None if login is None else _account(login)
-    if account is not None:
-        grant = replace(grant, login=account.login, person_id=account.id)
+    person = None if login is None else _account(login)
+    if person is not None:
+        grant = replace(grant, login=person.login, person_id=person.id)
 
     async def work(store: Store) -> str | None:
         async with store.transaction() as tx:
             limited = replace(grant, repositories=await _repository_ids(tx, names, installation))
-            return await tx.tokens.create(name, limited, now=now)
+            secret = await tx.tokens.create(name, limited, now=now)
+            if secret is not None:
+                kind = ActionKind.TOKEN_CREATED
+                await tx.actions.add(kind, name, by=account(), via="command_line", at=now, data=limited.described())
+            return secret
 
     secret = run_with_store(work)
     if secret is None:
@@ -99,7 +104,11 @@ def revoke(name: str) -> None:
 
     async def work(store: Store) -> bool:
         async with store.transaction() as tx:
-            return await tx.tokens.revoke(name)
+            revoked = await tx.tokens.revoke(name)
+            if revoked:
+                kind, now = ActionKind.TOKEN_REVOKED, SystemClock().now()
+                await tx.actions.add(kind, name, by=account(), via="command_line", at=now)
+            return revoked
 
     if not run_with_store(work):
         raise click.ClickException(f"No token has the name {name}. To list all, run `imq token list`.")

@@ -22,6 +22,7 @@ from bot.settings.private_key import derive_key, derive_secret
 from queue_engine.domain.landing_record import LandingKey, LandingRecord
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
+from queue_engine.store.action_records import ActionKind, Via
 
 if TYPE_CHECKING:
     # The library takes a megabyte, which a process pays with its first landing.
@@ -54,9 +55,12 @@ class PassportKeys:
         """Draw a key, unless one is there that this process can use."""
         await self._signer(tx, now)
 
-    async def rotate(self, tx: Transaction, now: datetime) -> str:
-        """Draw another key; the former one signs no more, and its private part is deleted. Returns the new id."""
-        key_id, _ = await self._draw(tx, now)
+    async def rotate(self, tx: Transaction, now: datetime, *, by: str | None) -> str:
+        """Draw another key, by order of this account. The former one stops signing, and its private part is deleted.
+
+        Returns the new id.
+        """
+        key_id, _ = await self._draw(tx, now, by=by, via="command_line")
         return key_id
 
     async def _signer(self, tx: Transaction, now: datetime) -> tuple[str, "CryptoSigner"]:
@@ -73,13 +77,16 @@ class PassportKeys:
             self._known = current.id, CryptoSigner(read)
         return self._known
 
-    async def _draw(self, tx: Transaction, now: datetime) -> tuple[str, "CryptoSigner"]:
+    async def _draw(
+        self, tx: Transaction, now: datetime, *, by: str | None = None, via: Via = "imq"
+    ) -> tuple[str, "CryptoSigner"]:
         from securesystemslib.signer import CryptoSigner
 
         signer = CryptoSigner.generate_ed25519()
         key_id = str(signer.public_key.keyid)
         sealed = self._cipher.encrypt(signer.private_bytes).decode()
         await tx.landing_keys.add(LandingKey(key_id, signer.public_key.keyval["public"], sealed, now, None))
+        await tx.actions.add(ActionKind.SIGNING_KEY_CREATED, key_id, by=by, via=via, at=now)
         self._known = key_id, signer
         return key_id, signer
 

@@ -132,7 +132,7 @@ class SetupMode:
             return False
 
     async def _save(self, credentials: Credentials) -> str:
-        stored = await self._credentials.save(credentials)
+        stored = await self._credentials.save(credentials, SystemClock().now())
         self._saved.set()
         if not stored:
             return "Another registration was finished first. Delete this App on GitHub."

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from datetime import datetime
 from typing import Protocol
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
@@ -12,6 +13,7 @@ from pydantic import SecretStr
 from bot.registration.manifest import Credentials, deserialize, serialize
 from bot.settings.private_key import derive_secret
 from queue_engine.store import Store
+from queue_engine.store.action_records import ActionKind, Via
 from queue_engine.store.github_tokens import GitHubSecret
 
 _CODE_BYTES = 10
@@ -135,12 +137,26 @@ class StoredCredentials:
         async with self._store.transaction() as tx:
             return await tx.github_secrets.replace(found.sealed, sealed)
 
-    async def save(self, credentials: Credentials, *, replace: bool = False) -> bool:
-        """Store the credentials. Returns whether they are stored: others stay unless `replace` is set."""
+    async def save(
+        self,
+        credentials: Credentials,
+        now: datetime,
+        *,
+        by: str | None = None,
+        via: Via = "page",
+        replace: bool = False,
+    ) -> bool:
+        """Store the credentials, and who registered the App. Returns whether they are stored.
+
+        Others stay unless `replace` is set.
+        """
         sealed = self._cipher.encrypt(serialize(credentials)).decode()
         async with self._store.transaction() as tx:
             await tx.github_secrets.create(secrets.token_hex(32))
-            return await tx.github_secrets.save(sealed, replace=replace)
+            if saved := await tx.github_secrets.save(sealed, replace=replace):
+                app, data = str(credentials.app_id), {"address": credentials.html_url}
+                await tx.actions.add(ActionKind.APP_REGISTERED, app, by=by, via=via, at=now, data=data)
+            return saved
 
 
 def _cipher(secret_key: SecretStr) -> Fernet:

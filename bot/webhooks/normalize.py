@@ -364,6 +364,7 @@ def _push(event: PushEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None
         config=named or workflows or not (event.deleted or event.lists_all_changes),
         config_named=named,
         default_branch=event.repository.default_branch == branch,
+        all_named=event.deleted or event.lists_all_changes,
         facts=of_push_event(event, branch),
     )
 

@@ -252,6 +252,8 @@ class BranchPush(RepositoryWebhook):
     """A commit that the push lists changed the configuration, on any branch."""
     default_branch: bool = False
     """The branch is the repository's default branch."""
+    all_named: bool = True
+    """The commits that the push lists are all of its changes; a forced push lists not all."""
 
 
 class RuleChange(Webhook):

@@ -296,7 +296,8 @@ async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth
     await notices.announce_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
     labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
     if waits:
-        await change.record("held", entry, reason=Reason.QUEUE_FULL, delivery=entry.delivery, data={"labels": labels})
+        held = {"by": entry.queued_by, "labels": labels}
+        await change.record("held", entry, reason=Reason.QUEUE_FULL, delivery=entry.delivery, data=held)
         return entry
     data = {"by": entry.queued_by, "head": entry.queued_head, "position": entry.position, "labels": labels}
     delays = await delays_caused(tx, entry, now)

@@ -13,6 +13,7 @@ from queue_engine.domain.run import RunState
 from queue_engine.domain.webhooks import BranchPush, RuleChange
 from queue_engine.effects.context import Change, Engine
 from queue_engine.handlers.lost_deliveries import read_again
+from queue_engine.store.action_records import ActionKind
 
 _OF_CANDIDATES = ("imq/", "imq-build/")
 """The beginnings of the names of IMQ's own branches; the record of a run says which one is."""
@@ -31,6 +32,7 @@ class Branches:
             queue = await tx.queues.find(repository.id, webhook.branch)
         if self._configures(webhook, served=queue is not None):
             await self.configuration_changed(repository)
+            await self._note_configuration(webhook, served=queue is not None)
         if queue is None and webhook.branch.startswith(_OF_CANDIDATES):
             await self._candidate_moved(webhook)
         if queue is None or webhook.head_sha is None:
@@ -71,9 +73,32 @@ class Branches:
         A push that creates or rewrites a branch does not list all files. Such a push counts only on the default branch,
         and on branches with a queue or cached files. Otherwise each topic branch would cost requests.
         """
+        return webhook.config_named or (webhook.config and self._matters(webhook, served=served))
+
+    def _matters(self, webhook: BranchPush, *, served: bool) -> bool:
         remembered = self._engine.policies.remembers(webhook.repository_id, webhook.branch)
-        matters = served or webhook.default_branch or remembered
-        return webhook.config_named or (webhook.config and matters)
+        return served or webhook.default_branch or remembered
+
+    async def _note_configuration(self, webhook: BranchPush, *, served: bool) -> None:
+        """Record who changed the configuration of a branch that counts, or may have by a push that lists not all.
+
+        The job of a webhook may run again; the action is recorded once.
+        """
+        if not self._matters(webhook, served=served) or (webhook.all_named and not webhook.config_named):
+            return
+        async with self._engine.change() as change:
+            if not await change.tx.keys.record(_OF_CONFIGURATION, [(webhook.delivery, webhook.kind)], change.now):
+                return
+            await change.tx.actions.add(
+                ActionKind.CONFIGURATION_CHANGED,
+                webhook.branch,
+                by=webhook.sender,
+                via="github",
+                at=change.now,
+                repository=webhook.repository,
+                base_branch=webhook.branch,
+                data={"before": webhook.before, "sha": webhook.head_sha, "certain": webhook.config_named},
+            )
 
     async def configuration_changed(self, repository: Repository) -> None:
         """Drop the cached configuration of the repository; for the shared repository, that of all its owner's."""
@@ -120,7 +145,7 @@ class Branches:
                     await read_again(change, queue.repository, entry.number, after=after)
 
 
-_SCOPE = "base_push"
+_SCOPE, _OF_CONFIGURATION = "base_push", "configuration_push"
 """Of the keys that remember which pushes were recorded: a webhook's job may run again."""
 
 _log = structlog.get_logger("imq.branches")

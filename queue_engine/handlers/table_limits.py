@@ -43,7 +43,7 @@ class TableLimits:
     def __init__(
         self, engine: Engine, *, timeline_kept: timedelta | None, landings_kept: timedelta | None = None
     ) -> None:
-        """Both are the age at which an event of the timeline, or the record of a landing, is deleted; None: never."""
+        """Ages at which events of the timeline and actions, or records of landings, are deleted; None: never."""
         self._engine = engine
         self._timeline_kept, self._landings_kept = timeline_kept, landings_kept
 
@@ -67,6 +67,8 @@ class TableLimits:
             await change.tx.pending_merges.purge(change.now - PENDING_MERGES_KEPT)
             await schedule_expiry(change)
         if self._timeline_kept is not None:
+            async with self._engine.change() as change:
+                await change.tx.actions.purge(change.now - self._timeline_kept)
             await self._purge_timeline(self._timeline_kept)
         if self._landings_kept is not None:
             await self._purge_landings(self._landings_kept)

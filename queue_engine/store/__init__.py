@@ -25,6 +25,7 @@ from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.errors import EntryConflict, StaleRecord
+from queue_engine.store.action_records import ActionRecords
 from queue_engine.store.consents import Consents, Ledgers
 from queue_engine.store.departures import Departures, PendingMerges, Statistics
 from queue_engine.store.entries import Entries, QueueBatch
@@ -193,6 +194,10 @@ class Transaction:
     @cached_property
     def tokens(self) -> Tokens:
         return Tokens(self.connection)
+
+    @cached_property
+    def actions(self) -> ActionRecords:
+        return ActionRecords(self.connection)
 
     @cached_property
     def sessions(self) -> Sessions:

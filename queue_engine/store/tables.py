@@ -544,6 +544,23 @@ api_tokens = Table(
 """Tokens of the API: person, scope, most permission and expiry; see `queue_engine.store.tokens.TokenPolicy`."""
 
 
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
+    Column("action", String(64), nullable=False),
+    Column("by", String(255)),
+    Column("via", String(16), nullable=False),
+    Column("subject", String(255), nullable=False),
+    Column("repository_id", BigInteger),
+    Column("base_branch", String(255)),
+    Column("data", JSON(none_as_null=True)),
+    sqlite_autoincrement=True,
+)
+"""What people did that is no event of a queue, as `queue_engine.store.action_records.ActionRecord` has it."""
+
+
 installation_tokens = Table(
     "installation_tokens",
     metadata,

@@ -93,6 +93,18 @@ class TokenPolicy:
         """Whether the token belongs to a service, and to no person."""
         return self.scoped and self.login is None
 
+    def described(self) -> dict[str, Any]:
+        """Return the grant as data of an action."""
+        return {
+            "person": self.login,
+            "person_id": self.person_id,
+            "operator": self.operator,
+            "access": self.access.value,
+            "installation_id": self.installation_id,
+            "repositories": _listed(self.repositories),
+            "expires_at": None if self.expires_at is None else self.expires_at.isoformat(),
+        }
+
     def covers(self, repository: Repository) -> bool:
         """Return whether the repository is in the scope. A token without a scope covers all."""
         in_installation = self.installation_id in {None, repository.installation_id}

@@ -13,6 +13,7 @@ from bot.passport.statement import LANDING, TEST_RESULT, PassportError, landing_
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
+from queue_engine.store.action_records import FIRST
 from queue_engine.store.queue_file import restore_queues
 from tests.acceptance.callers import Caller
 from tests.acceptance.landing_witness import SCHEMA, assert_landings_proved, landings, verified_by_hand
@@ -80,9 +81,12 @@ async def test_landing_of_an_updated_pull_request_is_proved_although_imq_died_be
     assert statements[0]["predicate"] == record
 
     async with world.bot.engine.change() as change:
-        former = await world.bot.passport_keys.rotate(change.tx, change.now) != key_id
+        former = await world.bot.passport_keys.rotate(change.tx, change.now, by="root") != key_id
         stored = {each.id == key_id: each.sealed is None for each in await change.tx.landing_keys.all()}
+        done = await change.tx.actions.page(FIRST, limit=99)
     assert (former, stored) == (True, {True: True, False: False})
+    keys_made = [(each.by, each.via) for each in done if each.action == "signing_key_created"]
+    assert keys_made == [(None, "imq"), ("root", "command_line")]
     assert landing_in(line, await published_keys(world)) == record
 
 

@@ -10,6 +10,7 @@ import pytest
 from yarl import URL
 
 from github_emulator import Fault
+from queue_engine.store.action_records import FIRST
 from tests.acceptance.browsing import CALLBACK, HOME, SESSION, SETTINGS, Browser, allow_login
 from tests.acceptance.world import World, a_world
 
@@ -188,12 +189,19 @@ async def test_logout_ends_the_session_at_once(mona: Browser) -> None:
 async def test_logout_everywhere_ends_every_session_of_the_person(
     mona: Browser, session: aiohttp.ClientSession
 ) -> None:
-    """Sessions of other people stay."""
+    """Sessions of other people stay. The audit log has each login, and the logout."""
     phone, other = Browser(mona.world, session), Browser(mona.world, session)
     for browser, login in ((mona, "mona"), (phone, "mona"), (other, "hubot")):
         await browser.log_in(login)
     await mona.press("/account", "/logout/everywhere")
     assert [await logged_in(each) for each in (mona, phone, other)] == [False, False, True]
+    async with mona.world.bot.engine.store.reading() as tx:
+        done = await tx.actions.page(FIRST, limit=9)
+    assert [(each.action, each.by) for each in done] == [
+        *(("logged_in", login) for login in ("mona", "mona", "hubot")),
+        ("logged_out", "mona"),
+    ]
+    assert done[-1].data["everywhere"] is True
 
 
 async def test_forms_are_refused_without_the_sessions_own_token(mona: Browser, session: aiohttp.ClientSession) -> None:

@@ -23,6 +23,7 @@ from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.facts import Actor
 from queue_engine.store import Store
+from queue_engine.store.action_records import ActionKind
 from queue_engine.store.sessions import Session
 from queue_engine.store.tokens import Token, TokenPolicy
 
@@ -278,6 +279,8 @@ class Logins:
             if before is not None and (session := await tx.sessions.find(before, now)) is not None:
                 await tx.sessions.end(session.id)
             secret = await tx.sessions.create(person_id=person.id, login=person.login, now=now)
+            own = {"person_id": person.id}
+            await tx.actions.add(ActionKind.LOGGED_IN, person.login, by=person.login, via="page", at=now, data=own)
             await tx.sessions.rename(person.id, person.login)
             if self._is_operator(person.id, person.login):
                 await tx.sessions.own(person.login, person.id)
@@ -290,6 +293,9 @@ class Logins:
             if everywhere and who.person_id is not None:
                 await tx.sessions.end_all(who.person_id)
             await tx.sessions.end(who.token.id)
+            if who.login is not None:
+                now, data = self._clock.now(), {"person_id": who.person_id, "everywhere": everywhere}
+                await tx.actions.add(ActionKind.LOGGED_OUT, who.login, by=who.login, via="page", at=now, data=data)
         self._cookies.delete(request, _COOKIE)
         _log.info("logged_out", login=who.login, everywhere=everywhere)
 

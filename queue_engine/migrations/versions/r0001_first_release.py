@@ -531,6 +531,19 @@ def _operation() -> None:
         sa.Column("sealed", sa.Text()),
     )
     op.create_table(
+        "audit_log",
+        sa.Column("id", _COUNTER, primary_key=True, autoincrement=True),
+        sa.Column("at", _INSTANT, nullable=False, index=True),
+        sa.Column("action", sa.String(64), nullable=False),
+        sa.Column("by", sa.String(255)),
+        sa.Column("via", sa.String(16), nullable=False),
+        sa.Column("subject", sa.String(255), nullable=False),
+        sa.Column("repository_id", sa.BigInteger()),
+        sa.Column("base_branch", sa.String(255)),
+        sa.Column("data", _JSON),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
         "configuration_files",
         sa.Column("file", sa.String(400), primary_key=True),
         sa.Column("generation", sa.Integer(), nullable=False),

@@ -20,6 +20,7 @@ from bot.settings import env_file
 from bot.settings.environment import load_settings
 from github_emulator import App, EmulatorServer, GitHub
 from over_http.browser_forms import Page, Person
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.store import Store
 from tests.support.real_time import LIMIT
 
@@ -139,7 +140,7 @@ def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypat
 
     async def save(store: Store) -> bool:
         app = Credentials(77, "https://github.com/apps/imq", SecretStr(pem), SecretStr("s3cret-0123456789abcdef"))
-        return await StoredCredentials(store, KEY).save(app)
+        return await StoredCredentials(store, KEY).save(app, SystemClock().now())
 
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("IMQ_SECRET_KEY", KEY.get_secret_value())

@@ -20,6 +20,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.handlers import table_limits
 from queue_engine.handlers.table_limits import SHADOW_KEPT, TableLimits
 from queue_engine.store import Store, Transaction, tables
+from queue_engine.store.action_records import ActionKind
 from queue_engine.store.github_tokens import TokenKey
 from queue_engine.store.rejections import Throttle
 from queue_engine.store.repositories import ConfigFile
@@ -130,6 +131,7 @@ AGES = {
     tables.throttles: throttle.KEPT,
     tables.installation_tokens: HOUR,
     tables.configuration_files: HOUR,
+    tables.audit_log: KEPT,
 }
 """How long each table keeps its rows; `tests/acceptance/test_purge.py` has keys and replies."""
 
@@ -145,6 +147,8 @@ async def store_one_of_each(tx: Transaction, number: int, ago: dict[object, time
     await tx.throttles.put(REPOSITORY.id, f"ada-{number}", Throttle(1, at[tables.throttles]))
     await tx.installation_tokens.put(TokenKey(number, None, "read"), "sealed", at[tables.installation_tokens])
     await tx.configuration_files.put(f"file-{number}", 0, ConfigFile(None), at[tables.configuration_files])
+    kind, at_once = ActionKind.TOKEN_REVOKED, at[tables.audit_log]
+    await tx.actions.add(kind, "ops", by="root", via="command_line", at=at_once)
 
 
 async def test_purge_deletes_what_has_expired_from_each_table_and_nothing_younger(store: Store) -> None:
