@@ -36,7 +36,8 @@ class Finding:
 class Report:
     """All findings; `left_out` is how many repositories were not examined, `shadow` which are in shadow mode.
 
-    `trains`: by repository with trains, what starts CI on them, and why.
+    `trains`: by repository with trains, what starts CI on them, and why. `server`: which Enterprise Server GitHub is,
+    and what it lacks; null for github.com.
     """
 
     findings: tuple[Finding, ...]
@@ -48,6 +49,7 @@ class Report:
     trains: Mapping[str, str] = field(default_factory=dict)
     tested_again: Mapping[str, str] = field(default_factory=dict)
     """By repository, the minutes that workflows spend on trees that were tested, and what spares them."""
+    server: str | None = None
 
     def as_text(self) -> str:
         """Return the report as text."""
@@ -58,6 +60,8 @@ class Report:
         lines += [f"{name}: in shadow mode: IMQ writes nothing there" for name in self.shadow]
         lines += [f"{name}: trains: {text}" for name, text in self.trains.items()]
         lines += [f"{name}: tested again: {text}." for name, text in self.tested_again.items()]
+        if self.server is not None:
+            lines.append(f"GitHub: {self.server}")
         count = len(self.findings)
         examined = f"Repositories examined: {len(self.repositories)}."
         if self.left_out:

@@ -1,5 +1,7 @@
 """Check the host and the App: settings, database, clock; credentials, permissions, events, webhook, limits. Pure."""
 
+import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -280,6 +282,37 @@ def host_findings(host: HostFacts) -> Iterator[Finding]:
             "Set them. IMQ_PUBLIC_URL followed by /auth/callback has to be a callback URL of the App.",
             "docs/login.md#enable-the-login",
         )
+
+
+_FIRST_SERVER = (3, 16)
+"""Its GraphQL schema has all that IMQ asks for (github/docs, `src/graphql/data/ghes-3.16`)."""
+
+
+def server_findings(app: AppFacts) -> Iterator[Finding]:
+    """Yield a finding if GitHub is an Enterprise Server that is too old."""
+    if app.server is not None and _version(app.server) < _FIRST_SERVER:
+        yield _finding_host_checks(
+            "server_too_old",
+            f"GitHub is Enterprise Server {app.server}, and IMQ needs 3.16 or later.",
+            "Its GraphQL API lacks what IMQ asks for: queues wait.",
+            "Upgrade it to a version that GitHub supports.",
+            "github-enterprise-server",
+        )
+
+
+def server_text(version: str | None) -> str | None:
+    """Describe an Enterprise Server by what it lacks of github.com; None for github.com."""
+    if version is None:
+        return None
+    return (
+        f"Enterprise Server {version}. It has no stacks and no `merge-async`, which lands them: pull requests that "
+        "build on each other land one by one. It shows no concurrency groups: IMQ names no run that replaced another."
+    )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """Return the numbers of a version; a text without numbers counts as the newest."""
+    return tuple(int(each) for each in re.findall(r"\d+", text)[:2]) or (sys.maxsize,)
 
 
 def clock_findings(app: AppFacts) -> Iterator[Finding]:

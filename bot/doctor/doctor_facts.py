@@ -68,6 +68,8 @@ class AppFacts:
     """Why GitHub did not answer."""
     clock_ahead: timedelta | None = None
     """How far this machine's clock is ahead of GitHub's."""
+    server: str | None = None
+    """The version, if GitHub is Enterprise Server."""
     app: AppAnswer | None = None
     installations: tuple[InstallationAnswer, ...] = ()
     webhook: WebhookAnswer | None = None

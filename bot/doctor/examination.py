@@ -3,11 +3,18 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 
 from bot.api.finding import Finding, Report
 from bot.doctor import base_runs
-from bot.doctor.app_checks import app_findings, clock_findings, host_findings, installation_unlisted, no_repositories
+from bot.doctor.app_checks import (
+    app_findings,
+    clock_findings,
+    host_findings,
+    installation_unlisted,
+    no_repositories,
+    server_findings,
+    server_text,
+)
 from bot.doctor.doctor_facts import AppFacts, HostFacts, RepositoryFacts, RepositoryReads
 from bot.doctor.repository_checks import repository_findings, update_bot_findings
 from bot.doctor.train_checks import described, train_findings
@@ -58,7 +65,13 @@ class Doctor:
         way = [] if app.app is None or self._probe is None else await probed(self._probe, app)
         faulty = any(each.code != UNTRUSTED for each in way)
         app = replace(app, reached=self._probe is not None and not faulty)
-        findings = [*host_findings(host), *clock_findings(app), *app_findings(app, read_manifest()), *way]
+        findings = [
+            *host_findings(host),
+            *clock_findings(app),
+            *server_findings(app),
+            *app_findings(app, read_manifest()),
+            *way,
+        ]
         if app.app is None:
             return Report((*findings, *sink_findings(host, None)))
         repositories, unread = await self._repositories(app.installations)
@@ -83,22 +96,25 @@ class Doctor:
             tuple(facts.repository.full_name for facts in read_facts if facts.policy.mode is Mode.SHADOW),
             {facts.repository.full_name: described(facts) for facts in read_facts if facts.trains is not None},
             {facts.repository.full_name: text for facts in read_facts if (text := _spared(facts)) is not None},
+            server_text(app.server),
         )
 
     async def _app(self) -> AppFacts:
-        app, ahead = self._gateway.app, None
+        app, ahead, server = self._gateway.app, None, None
         try:
-            ahead = await self._clock_ahead()
+            theirs, server = await app.server()
+            ahead = None if theirs is None else self._clock.now() - theirs
             found = await app.read()
         except (Unauthorized, NotFound) as error:
-            return AppFacts(clock_ahead=ahead, refusal=error.message)
+            return AppFacts(clock_ahead=ahead, server=server, refusal=error.message)
         except GitHubError as error:
-            return AppFacts(clock_ahead=ahead, outage=error.message)
+            return AppFacts(clock_ahead=ahead, server=server, outage=error.message)
         try:
             installations = tuple(await app.installations())
             deliveries = await self._deliveries()
             return AppFacts(
                 clock_ahead=ahead,
+                server=server,
                 app=found,
                 installations=installations,
                 webhook=await self._webhook(),
@@ -109,7 +125,7 @@ class Doctor:
                 budgets=await self._budgets(installations),
             )
         except GitHubError as error:
-            return AppFacts(clock_ahead=ahead, outage=error.message)
+            return AppFacts(clock_ahead=ahead, server=server, outage=error.message)
 
     async def _webhook(self) -> WebhookAnswer:
         """Read the webhook's settings; an App without a webhook has none, and GitHub answers 404."""
@@ -128,10 +144,6 @@ class Doctor:
         with suppress(NotFound):
             return await self._gateway.app.delivery_address(deliveries[0].id) if deliveries else None
         return None
-
-    async def _clock_ahead(self) -> timedelta | None:
-        theirs = await self._gateway.app.server_time()
-        return None if theirs is None else self._clock.now() - theirs
 
     async def _budgets(self, installations: Sequence[InstallationAnswer]) -> dict[str, tuple[int, int]]:
         budgets: dict[str, tuple[int, int]] = {}

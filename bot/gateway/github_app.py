@@ -44,13 +44,18 @@ class App:
         answer = await self._connection.get(installation_id, _LimitsAnswer, "/rate_limit", fresh=True)
         return answer.rate.remaining, answer.rate.limit
 
-    async def server_time(self) -> datetime | None:
-        """Return GitHub's own time, from the header `Date` of any answer; None if it has none."""
+    async def server(self) -> tuple[datetime | None, str | None]:
+        """Return GitHub's own time, from the header `Date` of any answer, and its version if it is Enterprise Server.
+
+        Each is None without its header. Every answer of a server has its version (github/codeql-action and sourcegraph
+        read it).
+        """
         reply = await self._client.exchange(Call("GET", "/rate_limit"), Credential())
+        version = reply.headers.get("x-github-enterprise-version")
         try:
-            return parsedate_to_datetime(reply.headers["date"]).astimezone(UTC)
+            return parsedate_to_datetime(reply.headers["date"]).astimezone(UTC), version
         except (KeyError, ValueError):
-            return None
+            return None, version
 
     async def update_webhook(self, address: str, secret: SecretStr) -> WebhookAnswer:
         """Set the address and the secret by `PATCH /app/hook/config`; return the webhook as it is then."""

@@ -23,7 +23,7 @@ from github_emulator.callers.limits import Limits
 from github_emulator.ci.single_check import CI, CISettings
 from github_emulator.ci.workflow_runner import WorkflowRunner
 from github_emulator.ci.workflows import Job, Trigger
-from github_emulator.core.behaviour import Behaviour
+from github_emulator.core.behaviour import ABSENT_FROM_ENTERPRISE_SERVER, ENTERPRISE_SERVERS, Behaviour
 from github_emulator.core.clock import Clock, ManualClock, SystemClock
 from github_emulator.core.errors import ApiError, Conflict, Forbidden, Invalid, NotFound, NotMergeable
 from github_emulator.core.event_permissions import EVENT_PERMISSIONS
@@ -81,6 +81,8 @@ __all__ = [
     "WorkflowRunner",
     "Job",
     "Trigger",
+    "ABSENT_FROM_ENTERPRISE_SERVER",
+    "ENTERPRISE_SERVERS",
     "Behaviour",
     "Timings",
     "Limits",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from github_emulator import EVENT_PERMISSIONS, EmulatorServer, GitHub, ManualClock, SystemClock, __version__
+from github_emulator.core.behaviour import ENTERPRISE_SERVERS
 from github_emulator.rest.endpoints import ROUTES
 
 PERMISSIONS = {
@@ -36,6 +37,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--env-file", {"type": Path, "metavar": "FILE", "help": "a new file for address and credentials"}),
     ("--env-prefix", {"default": "", "metavar": "PREFIX", "help": "stands before the App's settings there"}),
     ("--speed", {"type": float, "default": 1.0, "help": "how fast time runs; 0 stops it"}),
+    ("--enterprise-server", {"default": "", "choices": ENTERPRISE_SERVERS, "help": "be a GitHub Enterprise Server"}),
     ("--seed", {"type": int, "default": 0, "help": "decides ids, flaky checks and other chances (0)"}),
 )
 
@@ -79,6 +81,7 @@ async def serve(options: argparse.Namespace) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     clock = SystemClock(options.speed) if options.speed else ManualClock(datetime.now(UTC))
     github = GitHub(clock, seed=options.seed)
+    github.behaviour.enterprise_server = options.enterprise_server
     server = EmulatorServer(
         github, host=options.host, port=options.port, jwt_clock=SystemClock(), token_seed=secrets.randbits(128)
     )

@@ -3,11 +3,31 @@
 from dataclasses import dataclass
 from typing import Literal
 
+ENTERPRISE_SERVERS = ("3.19", "3.20", "3.21", "3.22")
+"""Versions that GitHub supports in November 2026 (github/docs, `src/ghes-releases/lib/enterprise-dates.json`, and the
+page "All releases of GitHub Enterprise Server")."""
+
+ABSENT_FROM_ENTERPRISE_SERVER = frozenset(
+    {
+        "PUT /repos/{owner}/{repo}/pulls/{number}/merge-async",
+        "GET /repos/{owner}/{repo}/pulls/{number}/merge-async/{uuid}",
+        "GET /repos/{owner}/{repo}/actions/concurrency_groups/{concurrency_group_name}",
+        "POST /repos/{owner}/{repo}/actions/runs/{run_id}/approve",
+    }
+)
+"""Endpoints of github.com that none of them has: 3.17 to 3.19 by their OpenAPI descriptions (@octokit/openapi 23.0.2),
+3.20 (merges) and 3.22 (all) by the lists of endpoints for Apps (github/docs, `src/github-apps/data`)."""
+
 
 @dataclass(slots=True)
 class Behaviour:
     """How this GitHub answers; change any time. Each default is what most sources tell of github.com."""
 
+    enterprise_server: Literal["", "3.19", "3.20", "3.21", "3.22"] = ""
+    """Which version of Enterprise Server this GitHub is; empty: github.com. A server lacks stacks and
+    `ABSENT_FROM_ENTERPRISE_SERVER`, names its version in each answer and webhook (docs, "Webhook events and payloads";
+    github/codeql-action, sourcegraph), and waits 30 seconds for the answer to a webhook (docs of 3.7 and 3.19, "Best
+    practices for using webhooks")."""
     merge_settings_in_pulls: bool = False
     """Whether `base.repo` and `head.repo` of a pull request tell the allowed merge methods: 0 of 958 recorded answers
     to an App did."""
@@ -168,3 +188,19 @@ class Behaviour:
     refs with the token of a workflow (Systemorph/MeshWeaver #782) or of an App (supabase/cli #5439). But
     github/rest-api-description #2746 and github/docs #15536 know only `heads` and `tags`: then "none". No source says
     whether `updateRefs` takes them: "rest" refuses them there alone."""
+
+    @property
+    def shows_stacks(self) -> bool:
+        """Whether GraphQL's schema has stacks: those of Enterprise Server 3.16 and 3.22 have none (github/docs,
+        `src/graphql/data`)."""
+        return self.graphql_stacks and not self.enterprise_server
+
+    @property
+    def webhook_seconds(self) -> int:
+        """How long the receiver of a webhook may take."""
+        return 30 if self.enterprise_server else 10
+
+    @property
+    def version_headers(self) -> dict[str, str]:
+        """The headers that name the version of a server."""
+        return {"X-GitHub-Enterprise-Version": f"{self.enterprise_server}.0"} if self.enterprise_server else {}

@@ -78,7 +78,7 @@ class Execution:
         self._variables = variables
         self._operation = operation
         self._branches = branches
-        self._document, self._mistakes = read(query, github.behaviour.graphql_stacks)
+        self._document, self._mistakes = read(query, github.behaviour.shows_stacks)
         self._refused: MissingPageSize | None = None
         self.cost = Cost(1, 0)
         if self._document is not None and not self._mistakes:
@@ -105,7 +105,7 @@ class Execution:
         if self._refused is not None:
             return {"errors": [{"type": self._refused.kind, "message": str(self._refused)}]}
         result = execute_sync(
-            schema(stacks=self._github.behaviour.graphql_stacks),
+            schema(stacks=self._github.behaviour.shows_stacks),
             self._document,
             root_value={
                 "repository": self._repository,

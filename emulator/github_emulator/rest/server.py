@@ -11,6 +11,7 @@ from aiohttp import web
 from github_emulator.callers.errors import DOCS, DropConnection, Refusal
 from github_emulator.callers.limits import Limits
 from github_emulator.callers.tokens import ANONYMOUS, Caller, Tokens
+from github_emulator.core.behaviour import ABSENT_FROM_ENTERPRISE_SERVER
 from github_emulator.core.clock import Clock
 from github_emulator.core.errors import ApiError
 from github_emulator.facade.github import GitHub
@@ -122,6 +123,9 @@ class EmulatorServer:
 
     async def handle(self, route: Route | None, prefix: str, request: web.Request) -> web.StreamResponse:
         """Answer a request to this endpoint, or to none, below this prefix."""
+        behaviour = self.github.behaviour
+        if route is not None and behaviour.enterprise_server:
+            route = None if route.template in ABSENT_FROM_ENTERPRISE_SERVER else route
         template = "unknown" if route is None else route.template
         recorded = self.requests.open(
             self.github.clock.now(),
@@ -247,6 +251,7 @@ class EmulatorServer:
             "Vary": "Accept, Authorization, Cookie, X-GitHub-OTP, Accept-Encoding, Accept, X-Requested-With",
             "Date": self.github.clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT"),
             **self.limits.budget(caller.key, recorded.resource).headers(),
+            **self.github.behaviour.version_headers,
         }
         if route is not None and caller.installation is not None and route.access.who == "repository":
             headers["X-Accepted-GitHub-Permissions"] = route.access.accepted

@@ -30,7 +30,6 @@ from github_emulator.webhooks.messages import Message, messages
 Observer = Callable[[str, dict[str, Any]], None]
 Scope = Repository | User | Installation
 
-TIMEOUT_SECONDS = 10
 _JSON, _FORM = "application/json", "application/x-www-form-urlencoded"
 
 
@@ -141,7 +140,7 @@ class Webhooks:
             repository_id=repository.id if repository else None,
             url=app.webhook_url,
             payload=text,
-            request_headers=_headers(app, event, guid, text),
+            request_headers=_headers(app, event, guid, text) | self._context.behaviour.version_headers,
         )
         self._record(delivery)
         fate = self.faults.fate(event, action)
@@ -161,15 +160,17 @@ class Webhooks:
 
     async def _post(self, delivery: Delivery) -> None:
         if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
             connector = aiohttp.TCPConnector(limit=0)
-            self._session = aiohttp.ClientSession(
-                timeout=timeout, connector=connector, cookie_jar=aiohttp.DummyCookieJar()
-            )
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         started = delivery.delivered_at = self._context.clock.now()
         try:
+            timeout = aiohttp.ClientTimeout(total=self._context.behaviour.webhook_seconds)
             async with self._session.post(
-                delivery.url, data=_body(delivery), headers=delivery.request_headers, allow_redirects=False
+                delivery.url,
+                timeout=timeout,
+                data=_body(delivery),
+                headers=delivery.request_headers,
+                allow_redirects=False,
             ) as answer:
                 delivery.response_body = await answer.text(errors="replace")
                 delivery.response_headers = dict(answer.headers)

@@ -40,7 +40,7 @@ class Stacks:
 
     def of(self, pull: PullRequest) -> Stack | None:
         """The stack that a pull request belongs to; None where stacks are not offered."""
-        if self._context.behaviour.stacks == "none":
+        if self._context.behaviour.stacks == "none" or self._context.behaviour.enterprise_server:
             return None
         return next((stack for stack in pull.repository.stacks if pull in stack.pulls), None)
 
