@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil, floor
-from statistics import quantiles
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
@@ -43,6 +42,9 @@ def landing(durations: Sequence[timedelta], *, ahead: int, spent: timedelta) -> 
     """
     if len(durations) < FEWEST:
         return None
+    # Imported when needed: it takes 200 kB, and a process at rest computes none.
+    from statistics import quantiles
+
     quick, _, slow = quantiles((duration.total_seconds() for duration in durations), n=4, method="inclusive")
     # A front that has taken longer than most will not necessarily end at once.
     elapsed = min(max(spent, timedelta(0)).total_seconds(), quick)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median
 
 from queue_engine.domain.model import Repository
 from queue_engine.domain.shadow_pull import BaseState, ShadowOutcome, ShadowPull, ShadowRejection
@@ -129,5 +128,8 @@ def _happened(pull: ShadowPull) -> datetime:
 
 
 def _median(durations: Iterable[timedelta]) -> timedelta | None:
+    # Imported when needed: it takes 200 kB, and a process at rest computes none.
+    from statistics import median
+
     seconds = [each.total_seconds() for each in durations]
     return timedelta(seconds=median(seconds)) if seconds else None

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil
-from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -150,6 +149,9 @@ def pending_at(event: TimelineEvent, at: datetime) -> tuple[str, ...]:
 
 def usual_seconds(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Return how long each check usually takes: the median of these events' `check_seconds`."""
+    # Imported when needed: it takes 200 kB, and a process at rest computes none.
+    from statistics import median
+
     each: dict[str, list[float]] = {}
     for data in events:
         for name, seconds in (data.get("check_seconds") or {}).items():

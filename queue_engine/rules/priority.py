@@ -12,7 +12,6 @@ entry lands.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median
 
 from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
@@ -59,7 +58,7 @@ def overtakes(entries: Sequence[Entry], entry: Entry) -> tuple[int, ...]:
 
 def delay(entries: Sequence[Entry], entry: Entry, durations: Sequence[timedelta], now: datetime) -> PriorityEffect:
     """Find the entries that this one delays now; `durations` is how long the last landed ones were at the front."""
-    by = timedelta(seconds=median(duration.total_seconds() for duration in durations)) if durations else None
+    by = _median(durations) if durations else None
     front = entries[0] if entries else entry
     taken = entry.hotfix and entry.preempts and not front.hotfix and front.status in PROCESSING
     if not taken:
@@ -95,8 +94,15 @@ def share_of(author: str, policy: Policy) -> str:
 
 def interval(durations: Sequence[timedelta], share: str) -> timedelta:
     """Return the time between two keys of a share; `durations` is how long the last landed entries were in front."""
-    typical = timedelta(seconds=median(each.total_seconds() for each in durations)) if durations else UNKNOWN
+    typical = _median(durations) if durations else UNKNOWN
     return (AGENT_LANDINGS if share == AGENTS else LANDINGS) * typical
+
+
+def _median(durations: Sequence[timedelta]) -> timedelta:
+    # Imported when needed: it takes 200 kB, and a process at rest computes none.
+    from statistics import median
+
+    return timedelta(seconds=median(each.total_seconds() for each in durations))
 
 
 def earliest_key(
