@@ -241,6 +241,10 @@ class CheckReport:
         return self.conclusion in ("skipped", "neutral")
 
 
+GITHUB_ACTIONS = 15368
+"""The id of GitHub Actions as an App on github.com."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequiredCheck:
     """A required check; any source may report it when `app_id` is None."""

@@ -46,6 +46,10 @@ class CandidateTrigger(StrEnum):
     """`workflow_dispatch` on that branch, of each workflow with a required check."""
 
 
+UNPROVEN = (CandidateTrigger.PULL_REQUEST, CandidateTrigger.PUSH, CandidateTrigger.DISPATCH)
+"""The order of triggers that are not proven: a draft is what workflows are written for, and starts nearly all CI."""
+
+
 class RunState(StrEnum):
     """How far a run on a branch of IMQ's own is."""
 

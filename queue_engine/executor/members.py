@@ -30,7 +30,6 @@ from queue_engine.planner.trains.memory import ForkEntry, ForkReason
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
 from queue_engine.rules.reviews import newest
 from queue_engine.rules.transitions import check_transition
-from queue_engine.workflows.step_proof import local_actions
 
 _log = structlog.get_logger("imq.trains")
 
@@ -247,6 +246,8 @@ async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: st
 
 def _folders_of_actions(texts: Collection[str]) -> set[str]:
     """Return the folders of the local actions, also of those that a workflow uses in a checkout with a `path`."""
+    from queue_engine.workflows.step_proof import local_actions
+
     folders = {dirname(each) for each in local_actions(texts)}
     checkouts = {normpath(found[1]) for text in texts for found in _PATH.finditer(text)}
     return folders | {

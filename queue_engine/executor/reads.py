@@ -29,7 +29,6 @@ from queue_engine.rules.checks import (
 )
 from queue_engine.rules.consent import needs_signature
 from queue_engine.rules.reviews import reviews_of
-from queue_engine.workflows.step_proof import local_actions
 
 _T = TypeVar("_T")
 
@@ -272,6 +271,8 @@ async def _with_labels(
 
 async def workflow_texts(github: Files, repository: Repository, commit: str) -> dict[str, str]:
     """Read the workflows at a commit, and the local actions that they use. Raises GitHubError."""
+    from queue_engine.workflows.step_proof import local_actions
+
     texts = dict(await github.workflow_files(repository, commit))
     asked: set[str] = set()
     for _ in range(_DEEPEST_ACTIONS):

@@ -22,7 +22,15 @@ import structlog
 
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
-from queue_engine.domain.facts import Branch, CheckReport, CheckState, Commit, MergeMethod, RequiredCheck
+from queue_engine.domain.facts import (
+    GITHUB_ACTIONS,
+    Branch,
+    CheckReport,
+    CheckState,
+    Commit,
+    MergeMethod,
+    RequiredCheck,
+)
 from queue_engine.domain.landing_record import CheckProof, ProofKind
 from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.port import BranchUpdate
@@ -46,7 +54,6 @@ from queue_engine.planner.trains.model import TrainRun
 from queue_engine.rules.blockers import blockers_of, is_blocked
 from queue_engine.rules.checks import CommitChecks, absent_checks, counted, judge, run_checks
 from queue_engine.rules.proof import check_proofs
-from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS
 
 _log = structlog.get_logger("imq.trains")
 

@@ -4,30 +4,27 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from posixpath import dirname
+from typing import TYPE_CHECKING
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden
-from queue_engine.domain.facts import BranchRules, RequiredCheck
+from queue_engine.domain.facts import GITHUB_ACTIONS, BranchRules, RequiredCheck
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.port import Files
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import CandidateTrigger, Run
+from queue_engine.domain.run import UNPROVEN, CandidateTrigger, Run
 from queue_engine.executor.reads import workflow_texts
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import result_key
 from queue_engine.rules.checks import queue_only_names, run_checks
-from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.repository_scripts import (
-    SUBMODULES,
-    commands_of,
-    folders_in,
-    loaded_files,
-    named_files,
-)
-from queue_engine.workflows.step_proof import ACTION_FILES
-from queue_engine.workflows.trigger_choice import GITHUB_ACTIONS, UNPROVEN, TriggerChoice, choose_trigger
+
+if TYPE_CHECKING:
+    from queue_engine.workflows.event_context import CandidateContext
+    from queue_engine.workflows.trigger_choice import TriggerChoice
+
+# What reads workflows is imported where it is used: a process without trains does without it, and is 1 MB smaller.
 
 _MOST_SCRIPTS = 500
 """Paths at which scripts may be. A step that names others is unknown."""
@@ -65,11 +62,13 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
     return None
 
 
-async def read_choice(state: TrainState, tip: str, default_branch: str = "") -> TriggerChoice | None:
+async def read_choice(state: TrainState, tip: str, default_branch: str = "") -> "TriggerChoice | None":
     """Judge the workflow files at a commit, such as the base's tip; None where GitHub does not show them.
 
     Raises GitHubError.
     """
+    from queue_engine.workflows.event_context import CandidateContext
+
     github, queue = state.engine.github, state.queue
     rules = await github.branch_rules(queue.repository, queue.base_branch)
     base = queue.base_branch
@@ -88,10 +87,12 @@ async def choice_at(
     repository: Repository,
     commit: str,
     required: Iterable[RequiredCheck],
-    candidate: CandidateContext,
+    candidate: "CandidateContext",
     wanted: Candidates,
-) -> TriggerChoice:
+) -> "TriggerChoice":
     """Read the workflows and the local actions that they use at a commit, and choose. Raises GitHubError."""
+    from queue_engine.workflows.trigger_choice import choose_trigger
+
     texts = await workflow_texts(github, repository, commit)
     # Large files take seconds to parse and to judge.
     choice = await asyncio.to_thread(choose_trigger, texts, required, candidate, wanted)
@@ -106,6 +107,8 @@ async def _script_texts(
     github: Files, repository: Repository, commit: str, texts: Mapping[str, str], paths: Collection[str]
 ) -> dict[str, str]:
     """Read the scripts that these workflows name, also those that scripts name; what is beyond a bound is empty."""
+    from queue_engine.workflows.repository_scripts import folders_in
+
     folders, scripts = folders_in(texts.values()), dict[str, str]()
     asked = set(texts)
     named = await asyncio.to_thread(_named_by_workflows, texts, paths, folders)
@@ -124,6 +127,9 @@ async def _script_texts(
 
 def _named_by_workflows(texts: Mapping[str, str], paths: Collection[str], folders: Collection[str]) -> list[str]:
     """Return what these workflows name, those that they call, and all local actions."""
+    from queue_engine.workflows.repository_scripts import SUBMODULES, named_files
+    from queue_engine.workflows.step_proof import ACTION_FILES
+
     paths = {*paths, *(path for path in texts if path.endswith(ACTION_FILES))}
     while called := {path for path in texts if path not in paths and any(f"/{path}" in texts[each] for each in paths)}:
         paths |= called
@@ -134,6 +140,8 @@ def _named_by_workflows(texts: Mapping[str, str], paths: Collection[str], folder
 
 def _named_by_scripts(texts: Mapping[str, str], found: Mapping[str, str], folders: Collection[str]) -> list[str]:
     """Return what scripts name; of packages those that any of the texts may name."""
+    from queue_engine.workflows.repository_scripts import commands_of, loaded_files, named_files
+
     named_by = "\n".join(texts.values())
     return [
         each
@@ -155,7 +163,7 @@ async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: R
         await state.switch_off(reason, detail)
 
 
-def lines(choice: TriggerChoice | None) -> str:
+def lines(choice: "TriggerChoice | None") -> str:
     """Return the lines to add, and why no trigger starts every required check."""
     if choice is None:
         return ""

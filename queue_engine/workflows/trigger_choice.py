@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.facts import GITHUB_ACTIONS, RequiredCheck
 from queue_engine.domain.policy import Candidates
-from queue_engine.domain.run import CandidateTrigger
+from queue_engine.domain.run import UNPROVEN, CandidateTrigger
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
 from queue_engine.workflows.job_checks import JobCheck, job_checks
 from queue_engine.workflows.pull_request_checks import pull_request_checks
@@ -14,18 +14,12 @@ from queue_engine.workflows.trigger_lines import WorkflowLines, lines_against_bu
 from queue_engine.workflows.values import all_of
 from queue_engine.workflows.workflow_file import read_actions, read_workflows
 
-GITHUB_ACTIONS = 15368
-"""The id of GitHub Actions as an App on github.com."""
-
 _EVENTS = {
     CandidateTrigger.PUSH: WorkflowEvent.PUSH,
     CandidateTrigger.PULL_REQUEST: WorkflowEvent.PULL_REQUEST,
     CandidateTrigger.DISPATCH: WorkflowEvent.DISPATCH,
 }
 
-
-UNPROVEN = (CandidateTrigger.PULL_REQUEST, CandidateTrigger.PUSH, CandidateTrigger.DISPATCH)
-"""The order of triggers that are not proven: a draft is what workflows are written for, and starts nearly all CI."""
 
 _NAMED = 3
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.run import CandidateTrigger
+from queue_engine.domain.run import UNPROVEN, CandidateTrigger
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.trigger_choice import UNPROVEN
 
 CORPUS = Path(__file__).parent / "corpus"
 CASES = Path(__file__).parent / "cases"
