@@ -53,7 +53,7 @@ ACTORS: Mapping[PullRequestActor, str] = {
     PullRequestActor.IMQ: "IMQ",
     PullRequestActor.NONE: "no one",
 }
-WHOSE_MOVE = "Whose move: {actor}. Next: {step}"
+WHOSE_MOVE = "Who has to act: {actor}. Next: {step}"
 UNTIL = "Until {time}."
 DETAIL = "Details: {detail}."
 

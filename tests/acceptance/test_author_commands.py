@@ -93,7 +93,7 @@ async def test_why_and_status_are_read_by_people(author: Author) -> None:
         "Other pull requests are ahead of it in the queue for main.",
         "  Queued for main by mona at 2026-01-05 09:00 UTC, now at position 2 of 2.",
         f"  Ahead of it: #{first.number}.",
-        "  Whose move: IMQ. Next: Wait: IMQ tests it when it is first.",
+        "  Who has to act: IMQ. Next: Wait: IMQ tests it when it is first.",
     ]
     assert (await author.imq("status")).output.splitlines() == [
         f"{REPOSITORY} main: 2 queued",

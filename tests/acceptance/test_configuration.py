@@ -287,7 +287,7 @@ async def test_validate_against_a_pull_request_shows_its_present_status(world: W
     assert stands.startswith("Queued for main by mona at ")
     assert stands.endswith("now at position 1 of 1.")
     assert still == "The queue is blocked: rhea paused the queue for main at 2026-01-05 09:06 UTC (The demo)."
-    assert step.startswith("Whose move: a maintainer. Next: ")
+    assert step.startswith("Who has to act: a maintainer. Next: ")
     assert depth == "Pull requests in the queue for main: 1."
     world.environment["DATABASE_URL"] = "sqlite:///elsewhere.db"
     (line,) = await present()
