@@ -139,7 +139,7 @@ class AuditLogRoutes:
                 caller=Caller.OPERATOR,
                 query=AuditLogQuery,
                 answers={200: AuditLogAnswer},
-                refusals=(404,),
+                refusals=(404, 422),
             )
         ]
 

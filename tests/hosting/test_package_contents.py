@@ -48,7 +48,7 @@ def test_package_has_every_module_and_what_they_read(package: zipfile.ZipFile) -
     """A migration, a query or the manifest that is not in the package fails only where it is installed."""
     names = set(package.namelist())
     sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
-    read = {".py", ".graphql", ".mako", ".ini", ".yml", ".typed", ".html", ".css", ".js", ".svg"}
+    read = {".py", ".graphql", ".mako", ".ini", ".yml", ".typed", ".html", ".css", ".js", ".svg", ".md"}
     expected = {path.relative_to(ROOT).as_posix() for path in sources if path.suffix in read or path.name == "py.typed"}
     assert len(expected) > 300
     assert expected <= names

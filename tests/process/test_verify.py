@@ -254,7 +254,7 @@ def test_verify_by_the_api_asks_for_pages_and_keys(
     lines = [signed(record_of(clone, sha, number)) for number, sha in enumerate(landed(clone), start=1)][::-1]
     asked: list[str] = []
 
-    def call(_: ApiClient, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiAnswer:
+    def call(_: ApiClient, method: str, path: str, body: Any = None, **_more: Any) -> ApiAnswer:
         asked.append(path)
         if path == "/.well-known/imq-keys.json":
             return ApiAnswer(200, published(OURS))
