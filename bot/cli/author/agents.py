@@ -13,7 +13,7 @@ import click
 from bot.cli.author.api_client import WAIT_SECONDS, ApiClient, ConnectionFailed
 from bot.cli.author.session import AuthorCommand, open_session, server_option
 from bot.cli.author.terminal import ExitCode, say, say_message, stop
-from bot.mcp.protocol import ProtocolError, answer, check_version, parse_message
+from bot.mcp.protocol import INTERNAL_ERROR, ProtocolError, answer, check_version, parse_message
 from bot.mcp.tools import ApiCall
 
 _AT_ONCE = 8
@@ -53,6 +53,9 @@ class McpServer:
             return await answer(request, self._send, asyncio.get_running_loop().time)
         except ProtocolError as error:
             return error.answer(request.id)
+        except Exception as error:  # Whatever the server answered: without an answer the agent would wait for ever.
+            message = f"{self._client.url} answered, but not as IMQ does ({type(error).__name__}: {error})."
+            return ProtocolError(INTERNAL_ERROR, message).answer(request.id)
 
     async def _send(self, call: ApiCall) -> tuple[int, Any]:
         """Make a call; one that changes something is sent again with its key if no answer comes."""

@@ -12,6 +12,7 @@ from bot.cli.author.agents import McpServer
 from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed
 from bot.cli.author.land import PendingLanding
 from bot.cli.main import main
+from bot.mcp.protocol import INTERNAL_ERROR
 
 SKILL = Path("imq") / "SKILL.md"
 
@@ -127,3 +128,16 @@ def test_agent_reads_that_the_server_does_not_answer(
     body = {"error": "https://imq.example does not answer.", "retry_safe": True}
     assert (answered["result"]["isError"], answered["result"]["structuredContent"]) == (True, body)
     assert (len(server.keys), len(set(server.keys))) == (attempts, 1)
+
+
+def test_agent_gets_an_answer_where_the_server_is_no_imq(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An agent waits for the answer to each of its messages, and a foreign server may send anything."""
+    monkeypatch.setattr(ApiClient, "insist", lambda *_, **__: ApiAnswer(200, ["no object"]))
+    params = {"name": "wait", "arguments": {"repository": "acme/rocket", "number": 7}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    McpServer(ApiClient("https://other.example")).run([json.dumps(call)])
+    answered = json.loads(capsys.readouterr().out)
+    assert (answered["id"], answered["error"]["code"]) == (1, INTERNAL_ERROR)
+    assert "https://other.example answered, but not as IMQ does" in answered["error"]["message"]
