@@ -2,9 +2,10 @@
 
 import ipaddress
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -86,52 +87,73 @@ _FOR_ROTATION = (
 )
 
 
+def _client_id(value: str) -> str:
+    if not _CLIENT_ID.fullmatch(value.strip()):
+        raise ValueError("is no client id; it stands on the App's settings page, and begins with Iv")
+    return value.strip()
+
+
+def _operators(value: str) -> str:
+    names = _names(value)
+    if not names:
+        raise ValueError("names nobody: give GitHub ids or logins, or remove it")
+    if not all(_OPERATOR.fullmatch(each) for each in names):
+        raise ValueError("must be GitHub ids or logins, separated by commas: an id such as 583231 is safer")
+    return value
+
+
+def _proxies(value: str) -> str:
+    trusted_proxies(value)
+    return value
+
+
+def _label(value: str) -> str:
+    label = value.strip()
+    if not label or not label.isprintable():
+        raise ValueError("is blank, or more than one line: give a label's name of at most 50 characters")
+    return label
+
+
+def _app_id(value: str) -> str:
+    if not (value.strip().isascii() and value.strip().isdecimal()):
+        raise ValueError("must be the App's numeric id (not its client id); it stands on the App's settings page")
+    return value.strip()
+
+
+def _secret(check: Callable[[str], str]) -> AfterValidator:
+    """Return the validator of a secret by its text."""
+    return AfterValidator(lambda value: SecretStr(check(value.get_secret_value())))
+
+
+def _strong(advice: str) -> AfterValidator:
+    return _secret(partial(strong_secret, advice=advice))
+
+
+# The fields of these names would hide the checks.
+_PublicUrl = Annotated[str, AfterValidator(public_url)]
+_RelayUrl = Annotated[str, AfterValidator(relay_url)]
+
+
 class PageSettings(BaseModel):
     """The settings of pages."""
 
     model_config = ConfigDict(frozen=True, validate_default=True, defer_build=True)
 
-    client_id: str | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_ID")
+    client_id: Annotated[str, AfterValidator(_client_id)] | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_ID")
     """The App's client id; IMQ asks GitHub for it if it is not set."""
     client_secret: SecretStr | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_SECRET")
     """A client secret of the App; people need it to log in."""
-    former_secret_key: SecretStr | None = Field(None, validation_alias="IMQ_FORMER_SECRET_KEY")
+    former_secret_key: Annotated[SecretStr, _strong(_FOR_ROTATION)] | None = Field(
+        None, validation_alias="IMQ_FORMER_SECRET_KEY"
+    )
     """The key before IMQ_SECRET_KEY: it still decrypts stored credentials, and cookies that it signed count."""
     public_pages: bool = Field(False, validation_alias="IMQ_PUBLIC_PAGES")
     """Whether everybody may read the pages of public repositories."""
-    operators: str | None = Field(None, validation_alias="IMQ_OPERATORS")
+    operators: Annotated[str, AfterValidator(_operators)] | None = Field(None, validation_alias="IMQ_OPERATORS")
     """GitHub ids or logins of the people who run IMQ: their pages show everything."""
 
-    proxies: str = Field(_DEFAULT_PROXIES, validation_alias="IMQ_TRUSTED_PROXIES")
+    proxies: Annotated[str, AfterValidator(_proxies)] = Field(_DEFAULT_PROXIES, validation_alias="IMQ_TRUSTED_PROXIES")
     """The reverse proxies whose `X-Forwarded-For` names the client."""
-
-    @field_validator("client_id")
-    @classmethod
-    def _client_id_is_one(cls, value: str | None) -> str | None:
-        if value is not None and not _CLIENT_ID.fullmatch(value.strip()):
-            raise ValueError("is no client id; it stands on the App's settings page, and begins with Iv")
-        return None if value is None else value.strip()
-
-    @field_validator("former_secret_key")
-    @classmethod
-    def _former_key_is_strong(cls, value: SecretStr | None) -> SecretStr | None:
-        return None if value is None else SecretStr(strong_secret(value.get_secret_value(), _FOR_ROTATION))
-
-    @field_validator("operators")
-    @classmethod
-    def _operators_are_people(cls, value: str | None) -> str | None:
-        names = _names(value)
-        if value is not None and not names:
-            raise ValueError("names nobody: give GitHub ids or logins, or remove it")
-        if not all(_OPERATOR.fullmatch(each) for each in names):
-            raise ValueError("must be GitHub ids or logins, separated by commas: an id such as 583231 is safer")
-        return value
-
-    @field_validator("proxies")
-    @classmethod
-    def _proxies_are_networks(cls, value: str) -> str:
-        trusted_proxies(value)
-        return value
 
     @property
     def trusted_proxies(self) -> tuple[Network, ...]:
@@ -196,7 +218,6 @@ WAYS_OUT = "run `imq setup`; or set IMQ_PUBLIC_URL and IMQ_SECRET_KEY, start IMQ
 """How to get the credentials of an App."""
 
 _ON_BOTH_SIDES = "enter it here and on the App's settings page"
-_FOR_EVERY_PROCESS = "set it for every process of IMQ"
 
 
 class SettingsProblem(Exception):
@@ -225,19 +246,13 @@ class QueueSettings(BaseModel):
     check_timeout: Seconds = Field(timedelta(seconds=7200), validation_alias="IMQ_CHECK_TIMEOUT_SECONDS")
     """How long required checks may take."""
     max_queue_depth: int = Field(20, validation_alias="IMQ_MAX_QUEUE_DEPTH", ge=0)
-    trigger_label: str = Field("merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50)
+    trigger_label: Annotated[str, AfterValidator(_label)] = Field(
+        "merge-queue", validation_alias="IMQ_TRIGGER_LABEL", max_length=50
+    )
     organization_config: Annotated[SharedConfig, BeforeValidator(_lower)] = Field(
         SharedConfig.TIGHTEN, validation_alias="IMQ_ORGANIZATION_CONFIG"
     )
     """The permitted effect of an owner's shared configuration."""
-
-    @field_validator("trigger_label")
-    @classmethod
-    def _label_can_be_set(cls, value: str) -> str:
-        label = value.strip()
-        if not label or not label.isprintable():
-            raise ValueError("is blank, or more than one line: give a label's name of at most 50 characters")
-        return label
 
     def policy(self) -> Policy:
         """Return the engine's policy for repositories without configuration."""
@@ -251,14 +266,18 @@ class QueueSettings(BaseModel):
 class HostSettings(QueueSettings, PageSettings):
     """All settings but the App's credentials, which may be in the database. Construct with `load_host_settings`."""
 
-    github_api_url: str = Field("https://api.github.com", validation_alias="IMQ_GITHUB_API_URL")
-    public_url: str | None = Field(None, validation_alias="IMQ_PUBLIC_URL")
+    github_api_url: Annotated[str, AfterValidator(safe_api_url)] = Field(
+        "https://api.github.com", validation_alias="IMQ_GITHUB_API_URL"
+    )
+    public_url: _PublicUrl | None = Field(None, validation_alias="IMQ_PUBLIC_URL")
     """Where people and GitHub reach the web process; without a trailing slash."""
-    relay_url: str | None = Field(None, validation_alias="IMQ_RELAY_URL")
+    relay_url: _RelayUrl | None = Field(None, validation_alias="IMQ_RELAY_URL")
     """The channel of a webhook relay, for a web process that GitHub does not reach."""
     corrects_webhook: bool = Field(True, validation_alias="IMQ_CORRECT_WEBHOOK")
     """Whether the start sets the App's webhook address and secret where they differ."""
-    secret_key: SecretStr | None = Field(None, validation_alias="IMQ_SECRET_KEY")
+    secret_key: Annotated[SecretStr, _strong("set it for every process of IMQ")] | None = Field(
+        None, validation_alias="IMQ_SECRET_KEY"
+    )
     """Encrypts what is stored, and signs cookies."""
     platform: str | None = Field(None, validation_alias=_EPHEMERAL_PLATFORMS, repr=False)
     """Set on a platform that loses its disk at every restart."""
@@ -266,7 +285,7 @@ class HostSettings(QueueSettings, PageSettings):
     database_url: SecretStr = Field(SecretStr("sqlite:///imq.db"), validation_alias="DATABASE_URL")
     """As it was given; it may contain a password."""
     port: int = Field(8080, validation_alias="PORT", ge=0, le=65535)
-    bind: str | None = Field(None, validation_alias="IMQ_BIND")
+    bind: Annotated[str, AfterValidator(bind_address)] | None = Field(None, validation_alias="IMQ_BIND")
     """The address that the web process listens on; None leaves it to `address`."""
     interval: Seconds = Field(timedelta(seconds=30), validation_alias="IMQ_INTERVAL_SECONDS")
     sweep: Seconds = Field(timedelta(seconds=600), validation_alias="IMQ_SWEEP_SECONDS")
@@ -333,31 +352,6 @@ class HostSettings(QueueSettings, PageSettings):
         """Return the address to listen on: every address if a platform chose the port, whose router is elsewhere."""
         return self.bind or (EVERYWHERE if "port" in self.model_fields_set else HERE)
 
-    @field_validator("github_api_url")
-    @classmethod
-    def _api_url_is_safe(cls, value: str) -> str:
-        return safe_api_url(value)
-
-    @field_validator("public_url")
-    @classmethod
-    def _public_url_is_a_url(cls, value: str | None) -> str | None:
-        return None if value is None else public_url(value)
-
-    @field_validator("relay_url")
-    @classmethod
-    def _relay_url_is_safe(cls, value: str | None) -> str | None:
-        return None if value is None else relay_url(value)
-
-    @field_validator("secret_key")
-    @classmethod
-    def _key_is_strong(cls, value: SecretStr | None) -> SecretStr | None:
-        return None if value is None else SecretStr(strong_secret(value.get_secret_value(), _FOR_EVERY_PROCESS))
-
-    @field_validator("bind")
-    @classmethod
-    def _bind_is_an_address(cls, value: str | None) -> str | None:
-        return None if value is None else bind_address(value)
-
     @field_validator("database_url")
     @classmethod
     def _database_can_last(cls, value: SecretStr, info: ValidationInfo) -> SecretStr:
@@ -375,42 +369,24 @@ class HostSettings(QueueSettings, PageSettings):
 class Settings(HostSettings):
     """All settings of the operator. Construct with `load_settings`. Secrets never show in `repr`."""
 
-    github_app_id: str = Field(validation_alias="IMQ_GITHUB_APP_ID")
-    github_private_key: SecretStr = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
+    github_app_id: Annotated[str, AfterValidator(_app_id)] = Field(validation_alias="IMQ_GITHUB_APP_ID")
+    github_private_key: Annotated[SecretStr, _secret(private_key)] = Field(validation_alias="IMQ_GITHUB_PRIVATE_KEY")
     """A PEM with real newlines, whatever form it was given in."""
-    github_webhook_secret: SecretStr = Field(validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
+    github_webhook_secret: Annotated[SecretStr, _strong(_ON_BOTH_SIDES)] = Field(
+        validation_alias="IMQ_GITHUB_WEBHOOK_SECRET"
+    )
 
     def policy(self) -> Policy:
         """Return the policy with the App's id."""
         return replace(super().policy(), own_app=int(self.github_app_id))
 
-    @field_validator("github_app_id")
-    @classmethod
-    def _app_id_is_a_number(cls, value: str) -> str:
-        if not (value.strip().isascii() and value.strip().isdecimal()):
-            raise ValueError("must be the App's numeric id (not its client id); it stands on the App's settings page")
-        return value.strip()
-
-    @field_validator("github_private_key")
-    @classmethod
-    def _key_is_usable(cls, value: SecretStr) -> SecretStr:
-        return SecretStr(private_key(value.get_secret_value()))
-
-    @field_validator("github_webhook_secret")
-    @classmethod
-    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
-        return SecretStr(strong_secret(value.get_secret_value(), _ON_BOTH_SIDES))
-
 
 class WorkerSettings(Settings):
     """The settings of a process that receives no webhooks, and so may lack their secret."""
 
-    github_webhook_secret: SecretStr = Field(SecretStr(""), validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
-
-    @field_validator("github_webhook_secret")
-    @classmethod
-    def _secret_is_strong(cls, value: SecretStr) -> SecretStr:
-        return super()._secret_is_strong(value) if value.get_secret_value() else value
+    github_webhook_secret: Annotated[SecretStr, _secret(lambda text: text and strong_secret(text, _ON_BOTH_SIDES))] = (
+        Field(SecretStr(""), validation_alias="IMQ_GITHUB_WEBHOOK_SECRET")
+    )
 
 
 _ALIASES = (field.validation_alias for field in Settings.model_fields.values())

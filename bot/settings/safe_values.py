@@ -2,7 +2,7 @@
 
 import ipaddress
 from datetime import timedelta
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 MIN_SECRET = 20
 """Characters of a secret: with hexadecimal ones, 80 bits."""
@@ -36,16 +36,23 @@ def strong_secret(value: str, advice: str) -> str:
     return value
 
 
+def _parts(value: str, example: str) -> SplitResult:
+    """Split a URL. Raises ValueError with the example."""
+    try:
+        parts = urlsplit(value.strip())
+        _ = parts.port, parts.hostname
+    except ValueError:
+        raise ValueError(f"is no URL; give one such as {example}") from None
+    return parts
+
+
 def safe_api_url(value: str) -> str:
     """Return the URL without a trailing slash, if tokens may be sent there. Raises ValueError.
 
     Everyone who reads the connection gets the tokens, so plain http is only for hosts that are not on the internet.
     """
-    try:
-        parts = urlsplit(value.strip())
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        raise ValueError("is no URL; give one such as https://github.example.com/api/v3") from None
+    parts = _parts(value, "https://github.example.com/api/v3")
+    host = parts.hostname or ""
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise ValueError("must be a URL such as https://github.example.com/api/v3")
     if parts.username is not None or parts.password is not None:
@@ -66,11 +73,8 @@ def public_url(value: str) -> str:
 
     Cookies and the code of a registration pass this way, so plain http is only for hosts that are not on the internet.
     """
-    try:
-        parts = urlsplit(value.strip())
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        raise ValueError("is no URL; give one such as https://imq.example.com") from None
+    parts = _parts(value, "https://imq.example.com")
+    host = parts.hostname or ""
     plain = bool(parts.query or parts.fragment or parts.path.strip("/") or parts.username or parts.password)
     if parts.scheme not in ("http", "https") or not host or plain:
         raise ValueError("must be a URL such as https://imq.example.com, without a path")
@@ -81,11 +85,8 @@ def public_url(value: str) -> str:
 
 def relay_url(value: str) -> str:
     """Return the URL of a relay's channel, if webhooks may pass there. Raises ValueError."""
-    try:
-        parts = urlsplit(value.strip())
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        raise ValueError("is no URL; give one such as https://smee.io/CHANNEL") from None
+    parts = _parts(value, "https://smee.io/CHANNEL")
+    host = parts.hostname or ""
     if parts.scheme not in ("http", "https") or not host or not parts.path.strip("/"):
         raise ValueError("must be the URL of a channel such as https://smee.io/CHANNEL")
     if parts.scheme == "http" and not is_private(host):
