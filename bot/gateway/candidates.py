@@ -4,7 +4,8 @@ Refusals of `updateRefs` come as an answer of status 200 with errors. No source 
 IMQ goes by the words of rules.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import PurePosixPath
@@ -14,16 +15,7 @@ from cachetools import LRUCache
 from pydantic import Field
 
 from bot.gateway import conversions
-from bot.gateway.http import client
-from bot.gateway.http.client import (
-    Call,
-    ErrorAnswer,
-    QueryAnswer,
-    Unsupported,
-    owner_and_repo,
-    parse_answer,
-    parse_list,
-)
+from bot.gateway.http.client import Call, ErrorAnswer, QueryAnswer, Unsupported, check, parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.merges import branch_pushes
 from bot.gateway.repository_api import CommitPart, FilePart
@@ -152,10 +144,8 @@ class CandidateApi(CheckReads):
     async def _create_ref(
         self, repository: Repository, ref: str, sha: str, limit: timedelta = timedelta(seconds=20)
     ) -> None:
-        body, template = {"ref": ref, "sha": sha}, "/repos/{owner}/{repo}/git/refs"
-        await self._connection.call(
-            repository, Call("POST", template, owner_and_repo(repository), body=body, limit=limit)
-        )
+        call = Call("POST", "/repos/{owner}/{repo}/git/refs", body={"ref": ref, "sha": sha}, limit=limit)
+        await self._connection.call(repository, call)
 
     async def mark_tested(self, repository: Repository, tree: str, text: str) -> tuple[str, str]:
         """`POST /repos/{owner}/{repo}/git/refs`, for a ref of IMQ's own, or for a branch."""
@@ -188,8 +178,7 @@ class CandidateApi(CheckReads):
 
     async def _move_ref(self, repository: Repository, ref: str, target: str, *, force: bool) -> None:
         """`PATCH /repos/{owner}/{repo}/git/refs/{ref}`."""
-        template = "/repos/{owner}/{repo}/git/refs{/ref*}"
-        variables = {**owner_and_repo(repository), "ref": ref.split("/")[1:]}
+        template, variables = "/repos/{owner}/{repo}/git/refs{/ref*}", {"ref": ref.split("/")[1:]}
         await self._connection.call(
             repository, Call("PATCH", template, variables, body={"sha": target, "force": force})
         )
@@ -232,7 +221,7 @@ class CandidateApi(CheckReads):
     async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
         """`GET /repos/{owner}/{repo}/git/matching-refs/heads/imq`: published branches and build branches."""
         template = "/repos/{owner}/{repo}/git/matching-refs/heads/imq"
-        found = await self._connection.items(repository, RefAnswer, template, owner_and_repo(repository))
+        found = await self._connection.items(repository, RefAnswer, template)
         names = {each.ref.removeprefix("refs/heads/"): each.object.sha for each in found}
         return {name: sha for name, sha in names.items() if CANDIDATE.fullmatch(name)}
 
@@ -246,7 +235,7 @@ class CandidateApi(CheckReads):
         GitHub refuses by rules with 403, 409 or 422: the words tell a rule from a conflict.
         """
         body = {"base": branch, "head": head_sha, "commit_message": message}
-        call = Call("POST", "/repos/{owner}/{repo}/merges", owner_and_repo(repository), body=body, limit=MERGE_LIMIT)
+        call = Call("POST", "/repos/{owner}/{repo}/merges", body=body, limit=MERGE_LIMIT)
         try:
             answer = (await self._connection.call(repository, call)).data
         except HeadConflict as refusal:
@@ -352,9 +341,8 @@ class CandidateApi(CheckReads):
         the same commit (octokit.js #2056).
         """
         template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&base={base}&per_page=5"
-        variables = {**owner_and_repo(repository), "head": f"{repository.owner}:{head}", "base": base}
-        page = await self._connection.call(repository, Call("GET", template, variables), fresh=True)
-        for answer in parse_list(PullRequestAnswer, page.data):
+        variables = {"head": f"{repository.owner}:{head}", "base": base}
+        for answer in await self._connection.listed(repository, PullRequestAnswer, template, variables, fresh=True):
             if answer.head.ref == head:
                 return answer.number
         raise refusal
@@ -370,22 +358,22 @@ class CandidateApi(CheckReads):
         return self._node_ids[repository.id]
 
     async def _ask(self, repository: Repository, text: str, variables: Mapping[str, Any]) -> QueryAnswer:
-        call = client.query(self._connection.api_url, text, variables)
-        try:
-            return parse_answer(QueryAnswer, (await self._connection.call(repository, call)).data)
-        except NotFound as missing:
-            raise _unsupported(missing) from missing
+        with _with_trains():
+            return await self._connection.ask(repository, text, variables)
 
 
 def _check(answer: QueryAnswer, needed: Iterable[tuple[str, ...]]) -> None:
+    with _with_trains():
+        check(answer, needed)
+
+
+@contextmanager
+def _with_trains() -> Iterator[None]:
+    """Raise Forbidden where GitHub lacks what trains need of GraphQL."""
     try:
-        client.check(answer, needed)
+        yield
     except Unsupported as missing:
-        raise _unsupported(missing) from missing
-
-
-def _unsupported(missing: Exception) -> Forbidden:
-    return Forbidden(f"this GitHub offers no trains: {missing}", status=403)
+        raise Forbidden(f"this GitHub offers no trains: {missing}", status=403) from missing
 
 
 def _ref_update(update: BranchUpdate) -> dict[str, Any]:

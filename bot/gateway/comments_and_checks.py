@@ -14,16 +14,7 @@ from typing import Any
 from cachetools import LRUCache
 from pydantic import Field
 
-from bot.gateway.http import client
-from bot.gateway.http.client import (
-    Call,
-    ErrorAnswer,
-    QueryAnswer,
-    Unsupported,
-    owner_and_repo,
-    parse_answer,
-    parse_list,
-)
+from bot.gateway.http.client import Call, ErrorAnswer, Unsupported, check, owner_and_repo, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import AppAnswer, CheckRunAnswer, CommentAnswer, IdAnswer, LabelAnswer
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -85,12 +76,8 @@ class CommentApi:
 
     async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """Find IMQ's own comments that have its marker, by id, oldest first; quotes by other people do not count."""
-        comments = await self._connection.items(
-            repository,
-            CommentAnswer,
-            "/repos/{owner}/{repo}/issues/{issue_number}/comments?per_page=100",
-            {**owner_and_repo(repository), "issue_number": str(number)},
-        )
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/comments?per_page=100"
+        comments = await self._connection.items(repository, CommentAnswer, template, {"issue_number": str(number)})
         return {
             comment.id: comment.body or ""
             for comment in sorted(comments, key=lambda comment: comment.id)
@@ -137,14 +124,7 @@ class CommentApi:
             repository,
             CheckRunAnswer,
             "/repos/{owner}/{repo}/commits/{ref}/check-runs{?check_name,app_id,filter,per_page}",
-            {
-                **owner_and_repo(repository),
-                "ref": head_sha,
-                "check_name": name,
-                "app_id": str(self._app_id),
-                "filter": "all",
-                "per_page": "100",
-            },
+            {"ref": head_sha, "check_name": name, "app_id": str(self._app_id), "filter": "all", "per_page": "100"},
             key="check_runs",
         )
         own = (run for run in runs if run.external_id == external_id and run.app and run.app.id == self._app_id)
@@ -169,8 +149,7 @@ class CommentApi:
         return comment.user is not None and comment.user.login == await self.own_login()
 
     async def _write(self, repository: Repository, method: str, template: str, body: Any, **variables: str) -> Any:
-        call = Call(method, template, {**owner_and_repo(repository), **variables}, body=body)
-        return (await self._connection.call(repository, call)).data
+        return (await self._connection.call(repository, Call(method, template, variables, body=body))).data
 
 
 class _CheckRun(ReadModel):
@@ -240,9 +219,8 @@ class CheckRunBatches:
             with working(RequestPriority.BACKGROUND):  # It leaves a share of GraphQL's points to merges.
                 node = await self._node_id(repository)
                 variables = {f"run_{index}": _input(node, run) for index, (_, run) in enumerate(items)}
-                call = client.query(self._connection.api_url, mutation(len(items)), variables)
-                answer = parse_answer(QueryAnswer, (await self._connection.call(repository, call)).data)
-            client.check(answer, [])
+                answer = await self._connection.ask(repository, mutation(len(items)), variables)
+            check(answer, [])
         except (Unsupported, Forbidden, NotFound):
             return [None] * len(items)
         except GitHubError as error:

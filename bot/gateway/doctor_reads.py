@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
+from bot.gateway.conversions import methods
+from bot.gateway.http.client import Call, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
 from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
@@ -102,21 +103,14 @@ class DoctorReads:
 
     async def settings(self, repository: Repository) -> RepositorySettings:
         """Read `GET /repos/{owner}/{repo}`."""
-        template, variables = "/repos/{owner}/{repo}", owner_and_repo(repository)
-        found = await self._connection.get(repository, _SettingsAnswer, template, variables)
-        allowed = {
-            MergeMethod.MERGE: found.allow_merge_commit,
-            MergeMethod.SQUASH: found.allow_squash_merge,
-            MergeMethod.REBASE: found.allow_rebase_merge,
-        }
-        methods = frozenset(method for method, value in allowed.items() if value is not False)
-        return RepositorySettings(found.default_branch, bool(found.allow_auto_merge), methods)
+        found = await self._connection.get(repository, _SettingsAnswer, "/repos/{owner}/{repo}")
+        return RepositorySettings(found.default_branch, bool(found.allow_auto_merge), frozenset(methods(found)))
 
     async def rulesets(self, repository: Repository) -> tuple[RulesetBypass, ...]:
         """Read the active rulesets of branches, the organisation's too: a list, and each of the first ten."""
         template = "/repos/{owner}/{repo}/rulesets?includes_parents=true&per_page=100"
         try:
-            listed = await self._connection.items(repository, _RulesetAnswer, template, owner_and_repo(repository))
+            listed = await self._connection.items(repository, _RulesetAnswer, template)
         except (NotFound, Forbidden):
             # Old servers, and private repositories on GitHub's free plan, have no rulesets.
             return ()
@@ -125,9 +119,8 @@ class DoctorReads:
 
     async def _ruleset(self, repository: Repository, listed: _RulesetAnswer) -> RulesetBypass:
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
-        variables = {**owner_and_repo(repository), "ruleset_id": str(listed.id)}
         try:
-            answer = await self._connection.get(repository, RulesetAnswer, template, variables)
+            answer = await self._connection.get(repository, RulesetAnswer, template, {"ruleset_id": str(listed.id)})
         except (NotFound, Forbidden):
             answer = RulesetAnswer()
         name = listed.name or answer.name
@@ -140,7 +133,7 @@ class DoctorReads:
         With `classic` also its protection; GitHub shows that of existing branches only.
         """
         template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
-        where = {**owner_and_repo(repository), "branch": branch}
+        where = {"branch": branch}
         try:
             rules = await self._connection.items(repository, RuleAnswer, template, where)
         except (NotFound, Forbidden):
@@ -160,7 +153,7 @@ class DoctorReads:
         """Read `GET /repos/{owner}/{repo}/actions/runs`: the last 300 that pushes to a branch caused, newest first."""
         template = "/repos/{owner}/{repo}/actions/runs{?branch,event,status,created,per_page}"
         query = {"branch": branch, "event": "push", "status": "completed", "created": f">={since.date().isoformat()}"}
-        call = Call("GET", template, {**owner_and_repo(repository), **query, "per_page": "100"})
+        call = Call("GET", template, {**query, "per_page": "100"})
         found = list[_RunAnswer]()
         try:
             async for page in self._connection.pages(repository, call, "next"):
@@ -177,9 +170,8 @@ class DoctorReads:
 
     async def has_label(self, repository: Repository, name: str) -> bool:
         """Read `GET /repos/{owner}/{repo}/labels/{name}`."""
-        variables = {**owner_and_repo(repository), "name": name}
         try:
-            await self._connection.call(repository, Call("GET", "/repos/{owner}/{repo}/labels/{name}", variables))
+            await self._connection.call(repository, Call("GET", "/repos/{owner}/{repo}/labels/{name}", {"name": name}))
         except NotFound:
             return False
         return True
@@ -188,8 +180,8 @@ class DoctorReads:
         """Read the heads of the open and merged pull requests that changed last, each with whether it is merged."""
         template = "/repos/{owner}/{repo}/pulls{?state,base,sort,direction,per_page}"
         query = {"state": "all", "base": branch, "sort": "updated", "direction": "desc", "per_page": "30"}
-        page = await self._connection.call(repository, Call("GET", template, {**owner_and_repo(repository), **query}))
-        pulls = [each for each in parse_list(_PullAnswer, page.data) if each.state == "open" or each.merged_at]
+        found = await self._connection.listed(repository, _PullAnswer, template, query)
+        pulls = [each for each in found if each.state == "open" or each.merged_at]
         return [(each.head.sha, each.merged_at is not None) for each in pulls[:most]]
 
     async def files(self, repository: Repository, branch: str, wanted: Collection[str]) -> dict[str, str]:
@@ -202,16 +194,10 @@ class DoctorReads:
 
     async def _tree(self, repository: Repository, name: str) -> list[_TreeEntryAnswer]:
         template = "/repos/{owner}/{repo}/git/trees/{tree_sha}"
-        page = await self._connection.call(
-            repository, Call("GET", template, {**owner_and_repo(repository), "tree_sha": name})
-        )
-        return parse_list(_TreeEntryAnswer, page.data, "tree")
+        return await self._connection.listed(repository, _TreeEntryAnswer, template, {"tree_sha": name}, key="tree")
 
     async def _file(self, repository: Repository, branch: str, path: str) -> str:
-        call = Call(
-            "GET",
-            "/repos/{owner}/{repo}/contents{/path*}?ref={ref}",
-            {**owner_and_repo(repository), "path": path.split("/"), "ref": branch},
-        )
+        template = "/repos/{owner}/{repo}/contents{/path*}?ref={ref}"
+        call = Call("GET", template, {"path": path.split("/"), "ref": branch})
         page: Any = (await self._connection.call(repository, call)).data
         return base64.b64decode(parse_answer(ContentAnswer, page).content).decode(errors="replace")

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from cachetools import LRUCache
 
 from bot.gateway import conversions
-from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import ListedCommitAnswer
 from queue_engine.core.read_model import ReadModel
@@ -80,8 +79,7 @@ def _reachable(commits: Sequence[ListedCommitAnswer]) -> set[str]:
 
 
 async def _newest(connection: Connection, repository: Repository, sha: str) -> list[ListedCommitAnswer]:
-    page = await connection.call(repository, Call("GET", _TEMPLATE, {**owner_and_repo(repository), "sha": sha}))
-    return parse_list(ListedCommitAnswer, page.data)
+    return await connection.listed(repository, ListedCommitAnswer, _TEMPLATE, {"sha": sha})
 
 
 _MOST_FILES = 300
@@ -139,7 +137,7 @@ class FileChanges:
         if (known := self._known.get(key)) is not None:
             return known
         template = "/repos/{owner}/{repo}/compare/{base}...{head}"
-        variables = {**owner_and_repo(repository), "base": before, "head": after}
+        variables = {"base": before, "head": after}
         try:
             answer = await self._connection.get(repository, _ChangesAnswer, template, variables)
         except GitHubError as fault:
@@ -196,8 +194,7 @@ class _Trees:
         if self._read > _MOST_TREES:
             raise _CutOff
         template = "/repos/{owner}/{repo}/git/trees/{tree_sha}" + ("?recursive=1" if recursive else "")
-        variables = {**owner_and_repo(self._repository), "tree_sha": sha}
-        answer = await self._connection.get(self._repository, _TreeAnswer, template, variables)
+        answer = await self._connection.get(self._repository, _TreeAnswer, template, {"tree_sha": sha})
         if answer.truncated and not recursive:
             raise _CutOff
         if answer.truncated:

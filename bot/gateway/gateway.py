@@ -114,7 +114,7 @@ class Gateway(CandidateApi, MergeApi):
         GitHub cannot make the diff, the commits of both tell the same.
         """
         template = "/repos/{owner}/{repo}/compare/{base}...{head}"
-        variables = {**owner_and_repo(repository), "base": base_branch, "head": head_sha}
+        variables = {"base": base_branch, "head": head_sha}
         own_login = await self.own_login()
         try:
             answer = await self._connection.get(repository, ComparisonAnswer, template, variables)
@@ -149,9 +149,7 @@ class Gateway(CandidateApi, MergeApi):
     async def commit(self, repository: Repository, sha: str) -> Commit:
         """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
         template = "/repos/{owner}/{repo}/git/commits/{commit_sha}"
-        variables = {**owner_and_repo(repository), "commit_sha": sha}
-        answer = await self._connection.get(repository, CommitAnswer, template, variables)
-        return conversions.commit(answer)
+        return conversions.commit(await self._connection.get(repository, CommitAnswer, template, {"commit_sha": sha}))
 
     async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """Classic protection and rulesets together, remembered for two hours."""
@@ -223,14 +221,28 @@ class Gateway(CandidateApi, MergeApi):
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """`GET /repos/{owner}/{repo}/pulls`, the hundred open ones that changed last."""
         template = "/repos/{owner}/{repo}/pulls?state=open&sort=updated&direction=desc&per_page=100"
-        page = await self._connection.call(
-            repository.installation_id, Call("GET", template, owner_and_repo(repository))
+        found = await self._connection.listed(
+            repository.installation_id, PullRequestAnswer, template, owner_and_repo(repository)
         )
-        return tuple(conversions.pull_request(answer) for answer in parse_list(PullRequestAnswer, page.data))
+        return tuple(map(conversions.pull_request, found))
 
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
-        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events`."""
-        return await last_labeled_event(self._connection, repository, number, label)
+        """`GET /repos/{owner}/{repo}/issues/{issue_number}/events` from its last page back: the oldest come first."""
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
+        call = Call("GET", template, {"issue_number": str(number)})
+        first = await self._connection.call(repository, call)
+        later = set[str]()
+        if "last" not in first.links:
+            return _labeling(first, label, later)
+        async for page in self._connection.pages(repository, replace(call, link=first.links["last"]), "prev"):
+            if (found := _labeling(page, label, later)) is not None:
+                return found
+        return None
+
+    async def login_of(self, repository: Repository, person_id: int) -> str | None:
+        """`GET /user/{account_id}`."""
+        found = await self.people.by_id(repository, person_id)
+        return None if found is None else found.login
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
         """`GET /repos/{owner}/{repo}/activity` of the head's repository."""
@@ -290,23 +302,6 @@ def _cursor(link: str | None) -> str | None:
     if cursor is None:
         raise Unavailable("the answer is not GitHub's: a page of deliveries has a next page without a cursor")
     return cursor
-
-
-async def last_labeled_event(
-    connection: Connection, repository: Repository, number: int, label: str
-) -> LabelEvent | None:
-    """Read `GET /repos/{owner}/{repo}/issues/{issue_number}/events` from its last page back: the oldest come first."""
-    template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
-    call = Call("GET", template, {**owner_and_repo(repository), "issue_number": str(number)})
-    first = await connection.call(repository, call)
-    later = set[str]()
-    if "last" not in first.links:
-        return _labeling(first, label, later)
-    last = replace(call, link=first.links["last"])
-    async for page in connection.pages(repository, last, "prev"):
-        if (found := _labeling(page, label, later)) is not None:
-            return found
-    return None
 
 
 def _labeling(page: Page, label: str, later: set[str]) -> LabelEvent | None:

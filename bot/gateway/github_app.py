@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 
 from pydantic import SecretStr
 
-from bot.gateway.http.client import Call, Client, Credential, parse_answer, parse_list
+from bot.gateway.http.client import Call, Client, Credential, parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import AppAnswer, DeliveryAddressAnswer, DeliveryAnswer, InstallationAnswer, WebhookAnswer
 from queue_engine.core.read_model import ReadModel
@@ -66,11 +66,9 @@ class App:
     async def delivery_address(self, delivery: int) -> str | None:
         """Return where GitHub sent this delivery; None if it does not say."""
         template = "/app/hook/deliveries/{delivery_id}"
-        page = await self._connection.call(None, Call("GET", template, {"delivery_id": str(delivery)}))
-        return parse_answer(DeliveryAddressAnswer, page.data).url
+        return (await self._connection.get(None, DeliveryAddressAnswer, template, {"delivery_id": str(delivery)})).url
 
     async def newest_delivery_status(self) -> int | None:
         """Return the HTTP status of the newest delivery; None before the first one."""
-        page = await self._connection.call(None, Call("GET", "/app/hook/deliveries?per_page=1"))
-        found = parse_list(DeliveryAnswer, page.data)
+        found = await self._connection.listed(None, DeliveryAnswer, "/app/hook/deliveries?per_page=1")
         return found[0].status_code if found else None

@@ -13,8 +13,7 @@ from typing import Any
 import structlog
 
 from bot.gateway import conversions
-from bot.gateway.http import client
-from bot.gateway.http.client import Call, QueryAnswer, Unsupported, owner_and_repo, parse_answer, parse_list
+from bot.gateway.http.client import Call, Unsupported, check, parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ActivityAnswer, PullRequestAnswer, ShaAnswer
@@ -63,7 +62,7 @@ class MergeApi(RepositoryApi):
         call = Call(
             "PUT",
             "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
-            _pull(repository, number),
+            {"pull_number": str(number)},
             body=_body(head_sha, method, title, body),
             limit=_MERGE_LIMIT,
         )
@@ -84,7 +83,7 @@ class MergeApi(RepositoryApi):
         call = Call(
             "PUT",
             "/repos/{owner}/{repo}/pulls/{pull_number}/merge-async",
-            _pull(repository, number),
+            {"pull_number": str(number)},
             body={**_body(head_sha, method, title, body), "merge_action": "direct_merge"},
             limit=_MERGE_LIMIT,
             answered_with=_ALSO_ANSWERS,
@@ -94,12 +93,8 @@ class MergeApi(RepositoryApi):
     async def pending_merge(self, repository: Repository, number: int, uuid: str) -> PendingMerge:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/merge-async/{uuid}`, never from a cache."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/merge-async/{uuid}"
-        call = Call("GET", template, {**_pull(repository, number), "uuid": uuid})
+        call = Call("GET", template, {"pull_number": str(number), "uuid": uuid})
         return _pending((await self._connection.call(repository, call, fresh=True)).data)
-
-
-def _pull(repository: Repository, number: int) -> dict[str, str]:
-    return {**owner_and_repo(repository), "pull_number": str(number)}
 
 
 def _body(head_sha: str, method: MergeMethod, title: str | None, body: str | None) -> dict[str, str]:
@@ -131,12 +126,11 @@ async def disable_auto_merge(connection: Connection, repository: Repository, nod
 
     Raises Forbidden where IMQ lacks the permission, or this GitHub has no such mutation.
     """
-    call = client.query(connection.api_url, _DISABLE, {"pull": node_id})
     try:
-        answer = parse_answer(QueryAnswer, (await connection.call(repository, call)).data)
+        answer = await connection.ask(repository, _DISABLE, {"pull": node_id})
         if any(error.type == _NOTHING_TO_DISABLE for error in answer.errors):
             return False
-        client.check(answer, [("disablePullRequestAutoMerge",)])
+        check(answer, [("disablePullRequestAutoMerge",)])
     except (NotFound, Unsupported) as missing:
         raise Forbidden(f"GitHub offers no way to disable auto-merge: {missing}", status=403) from missing
     return True
@@ -160,12 +154,10 @@ class HeadBranches:
         every pull request (PyGithub #1566, git-pr-release #48), so IMQ compares the branch of each answer.
         """
         template = "/repos/{owner}/{repo}/pulls{?head,state,per_page}"
-        variables = {**owner_and_repo(repository), "head": f"{owner}:{branch}", "state": state, "per_page": "30"}
-        page = await self._connection.call(repository, Call("GET", template, variables), fresh=True)
+        variables = {"head": f"{owner}:{branch}", "state": state, "per_page": "30"}
+        found = await self._connection.listed(repository, PullRequestAnswer, template, variables, fresh=True)
         return tuple(
-            conversions.pull_request(answer)
-            for answer in parse_list(PullRequestAnswer, page.data)
-            if answer.head.ref == branch and _is_of(answer, owner)
+            conversions.pull_request(answer) for answer in found if answer.head.ref == branch and _is_of(answer, owner)
         )
 
 
@@ -203,9 +195,10 @@ async def branch_pushes(
     ref = f"refs/heads/{branch}"
     asked = {"ref": ref, "time_period": "year", "direction": "desc", "per_page": "100"}
     template = "/repos/{owner}/{repo}/activity{?ref,time_period,direction,per_page}"
-    call = Call("GET", template, {"owner": owner, "repo": name, **asked})
     try:
-        page = await connection.call(repository, call, fresh=True)
+        moves = await connection.listed(
+            repository, ActivityAnswer, template, {"owner": owner, "repo": name, **asked}, fresh=True
+        )
     except (Forbidden, Invalid, NotFound, Refused) as error:
         if isinstance(error, Refused):
             if error.status != HTTPStatus.FORBIDDEN or full_name == repository.full_name:
@@ -216,6 +209,6 @@ async def branch_pushes(
         return ()
     return tuple(
         HeadPush(each.before, each.after, each.timestamp.astimezone(UTC), each.actor.login if each.actor else None)
-        for each in parse_list(ActivityAnswer, page.data)
+        for each in moves
         if each.ref == ref
     )

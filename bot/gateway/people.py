@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from bot.gateway import conversions
 from bot.gateway.http.client import Call, parse_list
 from bot.gateway.http.connection import Connection
-from bot.gateway.http.scopes import Purpose, Scope
+from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.schemas import PermissionAnswer
 from queue_engine.config.model import Policy
 from queue_engine.core.read_model import ReadModel
@@ -64,14 +64,14 @@ class People:
         """Read `GET /users/{username}`; None if no account has this login."""
         return await self._account(installation_id, "/users/{username}", {"username": login})
 
-    async def by_id(self, installation_id: int, person_id: int) -> Actor | None:
+    async def by_id(self, target: Target, person_id: int) -> Actor | None:
         """`GET /user/{account_id}`, in the reference as "Get a user using their ID"; long before that in use
         (github3.py #949, php-github-api #894). None if the account was deleted."""
-        return await self._account(installation_id, "/user/{account_id}", {"account_id": str(person_id)})
+        return await self._account(target, "/user/{account_id}", {"account_id": str(person_id)})
 
-    async def _account(self, installation_id: int, template: str, variables: Mapping[str, str]) -> Actor | None:
+    async def _account(self, target: Target, template: str, variables: Mapping[str, str]) -> Actor | None:
         try:
-            answer = await self._connection.get(installation_id, _AccountAnswer, template, variables, fresh=True)
+            answer = await self._connection.get(target, _AccountAnswer, template, variables, fresh=True)
         except NotFound:
             return None
         return Actor(answer.id, answer.login)

@@ -4,15 +4,13 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 
 from pydantic import Field
 
 from bot.gateway import conversions
 from bot.gateway.comments_and_checks import CommentApi
-from bot.gateway.http import client
-from bot.gateway.http.client import Call, owner_and_repo, parse_answer, parse_list
+from bot.gateway.http.client import Call, Unsupported, check, parse_answer
 from bot.gateway.http.installation_tokens import is_inaccessible
 from bot.gateway.http.scopes import Purpose, Scope, Target
 from bot.gateway.rules.rule_schemas import BranchAnswer
@@ -93,8 +91,8 @@ class RepositoryApi(CommentApi):
         Raises Invalid when it is no text.
         """
         if base_branch is None:
-            return await self._file(repository, dict(owner_and_repo(repository)), "")
-        return await self._file(repository, {**owner_and_repo(repository), "ref": base_branch}, "?ref={ref}")
+            return await self._file(repository, {}, "")
+        return await self._file(repository, {"ref": base_branch}, "?ref={ref}")
 
     async def configurations(
         self, repositories: Sequence[Repository], tips: Mapping[int, str] = MappingProxyType({})
@@ -108,11 +106,12 @@ class RepositoryApi(CommentApi):
             declared += [f"${name}_{place}: String!" for name in fields]
             read.append(_CONFIGURATION.format(place=place))
         text = f"query Configurations({', '.join(declared)}) {{ {' '.join(read)} }}"
-        call = client.query(self._connection.api_url, text, variables)
         target = Scope(repositories[0].installation_id, None, Purpose.FILES)
-        answer = parse_answer(client.QueryAnswer, (await self._connection.call(target, call)).data)
-        with suppress(client.Unsupported):
-            client.check(answer, [])
+        try:
+            answer = await self._connection.ask(target, text, variables)
+            check(answer, [])
+        except Unsupported:
+            return {}
         refused = {error.path[0] for error in answer.errors if error.path}
         found = dict[int, str | None]()
         for place, each in enumerate(repositories):
@@ -165,8 +164,7 @@ class RepositoryApi(CommentApi):
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews`, oldest first."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/reviews?per_page=100"
-        variables = {**owner_and_repo(repository), "pull_number": str(number)}
-        answers = await self._connection.items(repository, ReviewAnswer, template, variables)
+        answers = await self._connection.items(repository, ReviewAnswer, template, {"pull_number": str(number)})
         return tuple(map(conversions.review, answers))
 
     async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
@@ -184,8 +182,8 @@ class RepositoryApi(CommentApi):
 
     async def _commits(self, repository: Repository, number: int) -> list[ListedPullCommitAnswer]:
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/commits?per_page=100"
-        variables = {**owner_and_repo(repository), "pull_number": str(number)}
-        return await self._connection.items(repository, ListedPullCommitAnswer, template, variables)
+        where = {"pull_number": str(number)}
+        return await self._connection.items(repository, ListedPullCommitAnswer, template, where)
 
     async def rerun(self, repository: Repository, actions_run: int) -> None:
         """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs`."""
@@ -201,20 +199,15 @@ class RepositoryApi(CommentApi):
         """`GET /repos/{owner}/{repo}/pulls` with this base, then with this head: whether there is an open one."""
         for query, value in (("base", branch), ("head", f"{repository.owner}:{branch}")):
             template = f"/repos/{{owner}}/{{repo}}/pulls?state=open&{query}={{{query}}}&per_page=1"
-            call = Call("GET", template, {**owner_and_repo(repository), query: value})
-            page = await self._connection.call(repository, call, fresh=True)
-            if parse_list(NumberAnswer, page.data):
+            if await self._connection.listed(repository, NumberAnswer, template, {query: value}, fresh=True):
                 return True
         return False
 
     async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
         """`GET /repos/{owner}/{repo}/branches/{branch}`."""
-        template, variables = (
-            "/repos/{owner}/{repo}/branches/{branch}",
-            {**owner_and_repo(repository), "branch": branch},
-        )
+        template = "/repos/{owner}/{repo}/branches/{branch}"
         try:
-            answer = await self._connection.get(repository, BranchAnswer, template, variables, fresh=True)
+            answer = await self._connection.get(repository, BranchAnswer, template, {"branch": branch}, fresh=True)
         except NotFound:
             return None
         return conversions.branch_tip(answer)
@@ -222,7 +215,7 @@ class RepositoryApi(CommentApi):
     async def ref_target(self, repository: Repository, ref: str) -> str | None:
         """`GET /repos/{owner}/{repo}/git/ref/{ref}`."""
         template = "/repos/{owner}/{repo}/git/ref{/ref*}"
-        call = Call("GET", template, {**owner_and_repo(repository), "ref": ref.split("/")[1:]})
+        call = Call("GET", template, {"ref": ref.split("/")[1:]})
         try:
             page = await self._connection.call(repository, call, fresh=True)
         except NotFound:
@@ -237,7 +230,7 @@ class RepositoryApi(CommentApi):
         """`DELETE /repos/{owner}/{repo}/git/refs/{ref}`; GitHub answers 422 for one that is gone."""
         # Part by part: GitHub wants the slashes of a name as they are, and `fix#12` sent as it is would delete `fix`.
         template = "/repos/{owner}/{repo}/git/refs{/ref*}"
-        call = Call("DELETE", template, {**owner_and_repo(repository), "ref": ref.split("/")[1:]})
+        call = Call("DELETE", template, {"ref": ref.split("/")[1:]})
         try:
             await self._connection.call(repository, call)
         except NotFound:

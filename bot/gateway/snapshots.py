@@ -18,8 +18,7 @@ import structlog
 from cachetools import LRUCache
 
 from bot.gateway import conversions
-from bot.gateway.http import client
-from bot.gateway.http.client import Call, QueryAnswer, Unsupported, owner_and_repo, parse_answer, parse_list
+from bot.gateway.http.client import Unsupported, check, parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import (
@@ -30,7 +29,6 @@ from bot.gateway.schemas import (
     PermissionAnswer,
     PullRequestAnswer,
     StatusAnswer,
-    UserAnswer,
     WorkflowRunAnswer,
 )
 from bot.gateway.snapshot_schemas import (
@@ -88,7 +86,6 @@ class Snapshots(RepositoryApi):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        self._api_url = connection.api_url
         self._clock = connection.clock
         self._no_stacks_until: datetime | None = None
         self._methods: LRUCache[int, tuple[datetime, tuple[MergeMethod, ...]]] = LRUCache(1000)
@@ -97,28 +94,17 @@ class Snapshots(RepositoryApi):
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}"
-        variables = {**owner_and_repo(repository), "pull_number": str(number)}
-        answer = await self._connection.get(repository, PullRequestAnswer, template, variables)
+        answer = await self._connection.get(repository, PullRequestAnswer, template, {"pull_number": str(number)})
         return conversions.pull_request(answer, self._remembered_methods(repository))
 
     async def permission(self, repository: Repository, login: str) -> Permission:
         """`GET /repos/{owner}/{repo}/collaborators/{username}/permission`, never from a cache."""
         template = "/repos/{owner}/{repo}/collaborators/{username}/permission"
-        variables = {**owner_and_repo(repository), "username": login}
         try:
-            answer = await self._connection.get(repository, PermissionAnswer, template, variables, fresh=True)
+            answer = await self._connection.get(repository, PermissionAnswer, template, {"username": login}, fresh=True)
         except NotFound:
             return Permission.NONE
         return conversions.permission(answer)
-
-    async def login_of(self, repository: Repository, person_id: int) -> str | None:
-        """`GET /user/{account_id}`, in the reference as "Get a user using their ID" (github3.py #949)."""
-        variables = {"account_id": str(person_id)}
-        try:
-            answer = await self._connection.get(repository, UserAnswer, "/user/{account_id}", variables, fresh=True)
-        except NotFound:
-            return None
-        return answer.login
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -161,13 +147,8 @@ class Snapshots(RepositoryApi):
             raise Unavailable(f"this GitHub's GraphQL API does not answer IMQ's queries: {error}") from error
 
     async def _graphql(self, repository: Repository, text: str, variables: dict[str, Any]) -> Any:
-        call = client.query(self._api_url, text, variables)
-        try:
-            page = await self._connection.call(repository, call)
-        except NotFound as error:
-            raise Unsupported(error.message) from error
-        answer = parse_answer(QueryAnswer, page.data)
-        client.check(answer, [("repository",), ("repository", "pullRequest")])
+        answer = await self._connection.ask(repository, text, variables)
+        check(answer, [("repository",), ("repository", "pullRequest")])
         return answer.data
 
     async def _complete(self, repository: Repository, found: RepositoryPart, login: str | None) -> Snapshot:
@@ -220,8 +201,8 @@ class Snapshots(RepositoryApi):
     async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
         """`GET /repos/{owner}/{repo}/pulls` with this head branch."""
         template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&per_page=5"
-        call = Call("GET", template, {**owner_and_repo(repository), "head": f"{repository.owner}:{branch}"})
-        answers = parse_list(PullRequestAnswer, (await self._connection.call(repository, call, fresh=True)).data)
+        where = {"head": f"{repository.owner}:{branch}"}
+        answers = await self._connection.listed(repository, PullRequestAnswer, template, where, fresh=True)
         own = (each for each in answers if each.head.ref == branch and _is_of(each, repository))
         return tuple(StackMember(each.number, each.base.ref) for each in own)
 
@@ -494,7 +475,7 @@ class CheckReads(SnapshotBatches):
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """Read the check runs and, if it can matter, the combined status of a commit; all pages of both."""
-        where = {**owner_and_repo(repository), "ref": sha}
+        where = {"ref": sha}
         template = "/repos/{owner}/{repo}/commits/{ref}/check-runs?filter=latest&per_page=100"
         runs = await self._connection.items(repository, CheckRunAnswer, template, where, key="check_runs")
         known = ((run.name, run.app.id if run.app else None, run.status != "completed") for run in runs)
@@ -508,7 +489,7 @@ class CheckReads(SnapshotBatches):
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
         """Read `GET /repos/{owner}/{repo}/actions/runs?head_sha=`; nothing if IMQ may not."""
         template = "/repos/{owner}/{repo}/actions/runs{?head_sha,per_page}"
-        where = {**owner_and_repo(repository), "head_sha": sha, "per_page": "100"}
+        where = {"head_sha": sha, "per_page": "100"}
         try:
             runs = await self._connection.items(repository, WorkflowRunAnswer, template, where, key="workflow_runs")
         except (Forbidden, NotFound) as error:
@@ -522,14 +503,16 @@ class CheckReads(SnapshotBatches):
         group = next((each["group"] for each in found if each), None)
         if group is None:
             return ()
-        where = {**owner_and_repo(repository), "concurrency_group_name": group}
-        template = "/repos/{owner}/{repo}/actions/concurrency_groups/{concurrency_group_name}"
+        template, where = (
+            "/repos/{owner}/{repo}/actions/concurrency_groups/{concurrency_group_name}",
+            {"concurrency_group_name": group},
+        )
         try:
-            page = await self._connection.call(repository, Call("GET", template, where))
+            found_group = await self._connection.get(repository, ConcurrencyGroupAnswer, template, where)
         except (Forbidden, NotFound):
             # The group has no run under way any more, or this server has no such endpoint.
             return (group,)
-        members = parse_answer(ConcurrencyGroupAnswer, page.data).group_members
+        members = found_group.group_members
         return (group, *(f"{each.run_name} {each.run_html_url or ''}".strip() for each in members))
 
     async def not_started(self, repository: Repository, check_run: int) -> str | None:
@@ -539,19 +522,19 @@ class CheckReads(SnapshotBatches):
 
     async def _annotations(self, repository: Repository, check_run: int) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations`: the messages; none if IMQ may not."""
-        where = {**owner_and_repo(repository), "check_run_id": str(check_run)}
         template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations?per_page=100"
+        where = {"check_run_id": str(check_run)}
         try:
-            page = await self._connection.call(repository, Call("GET", template, where))
+            found = await self._connection.listed(repository, AnnotationAnswer, template, where)
         except (Forbidden, NotFound) as error:
             log.info("annotations_unreadable", repository=repository.full_name, error=error.message)
             return ()
-        return tuple(each.message or "" for each in parse_list(AnnotationAnswer, page.data))
+        return tuple(each.message or "" for each in found)
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`."""
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
-        where = {**owner_and_repo(repository), "ref": sha}
+        where = {"ref": sha}
         suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
         return tuple(conversions.check_suite(each, own_app_id=self._app_id) for each in suites)
 
@@ -579,8 +562,8 @@ class CheckReads(SnapshotBatches):
     ) -> tuple[CheckReport, ...]:
         """`GET /repos/{owner}/{repo}/pulls`, the ten that changed last, then the checks of one commit after another."""
         template = "/repos/{owner}/{repo}/pulls?state=all&sort=updated&direction=desc&per_page=10"
-        page = await self._connection.call(repository, Call("GET", template, owner_and_repo(repository)), fresh=True)
-        heads = [answer.head.sha for answer in parse_list(PullRequestAnswer, page.data)]
+        pulls = await self._connection.listed(repository, PullRequestAnswer, template, fresh=True)
+        heads = [answer.head.sha for answer in pulls]
         found: list[CheckReport] = []
         for ref in dict.fromkeys((*heads, base_branch)):
             if ref in (head, None) or all(any(matches(each, report) for report in found) for each in wanted):

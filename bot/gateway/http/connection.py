@@ -19,7 +19,20 @@ import structlog
 from cachetools import LRUCache
 from pydantic import SecretStr
 
-from bot.gateway.http.client import Call, Client, Credential, M, Reply, limit_of, parse_answer, parse_list
+from bot.gateway.http.client import (
+    Call,
+    Client,
+    Credential,
+    M,
+    QueryAnswer,
+    Reply,
+    Unsupported,
+    limit_of,
+    owner_and_repo,
+    parse_answer,
+    parse_list,
+    query,
+)
 from bot.gateway.http.installation_tokens import (
     AppKey,
     Grants,
@@ -286,8 +299,13 @@ class Connection:
         return self._grants.missing(installation_id)
 
     async def call(self, target: Target, call: Call, *, fresh: bool = False) -> Page:
-        """Make a call, and repeat it with a new token if GitHub refuses the old one. `fresh` skips the cache."""
+        """Make a call, and repeat it with a new token if GitHub refuses the old one. `fresh` skips the cache.
+
+        A repository as the target gives the template its `{owner}` and `{repo}`.
+        """
         await assert_may_write(target, call, self.may_write)
+        if isinstance(target, Repository):
+            call = replace(call, variables={**owner_and_repo(target), **call.variables})
         if target is None:
             try:
                 return await self._attempt(None, call, Credential(jwt=self._key.jwt()), None)
@@ -374,6 +392,20 @@ class Connection:
         page = await self.call(target, Call("GET", template, variables or {}), fresh=fresh)
         return parse_answer(model, page.data)
 
+    async def listed(
+        self,
+        target: Target,
+        model: type[M],
+        template: str,
+        variables: Mapping[str, str] | None = None,
+        *,
+        key: str | None = None,
+        fresh: bool = False,
+    ) -> list[M]:
+        """Read the first page of a list; `key` names the list where GitHub wraps it in an object."""
+        page = await self.call(target, Call("GET", template, variables or {}), fresh=fresh)
+        return parse_list(model, page.data, key)
+
     async def items(
         self,
         target: Target,
@@ -383,7 +415,7 @@ class Connection:
         *,
         key: str | None = None,
     ) -> list[M]:
-        """Read a list, all pages of it; `key` names the list where GitHub wraps it in an object."""
+        """Read a list, all pages of it; `key` as above."""
         call = Call("GET", template, variables or {})
         found: list[M] = []
         async for page in self.pages(target, call, "next"):
@@ -399,6 +431,13 @@ class Connection:
                 return
             call = replace(call, link=page.links[relation])
         raise Unavailable(f"{call.name} has more than {_MAX_PAGES} pages")
+
+    async def ask(self, target: Target, text: str, variables: Mapping[str, Any]) -> QueryAnswer:
+        """Send a query or a mutation of GraphQL. Raises Unsupported where GitHub has none."""
+        try:
+            return parse_answer(QueryAnswer, (await self.call(target, query(self.api_url, text, variables))).data)
+        except NotFound as missing:
+            raise Unsupported(missing.message) from missing
 
     async def _attempt(
         self, installation_id: int | None, call: Call, credential: Credential, cache: Replies | None

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from cachetools import TTLCache
 from pydantic import BaseModel
 
-from bot.gateway.http.client import owner_and_repo, parse_answer, parse_list
+from bot.gateway.http.client import parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import branch_rules, matters, restricts_pushes
 from bot.gateway.rules.rule_schemas import (
@@ -164,9 +164,8 @@ class BranchRulesCache:
     async def _fetch(self, repository: Repository, branch: str) -> BranchRules:
         key, begun = (repository.id, branch), self._connection.clock.now()
         forgotten = self._invalidations[repository.id]
-        variables = {**owner_and_repo(repository), "branch": branch}
-        protection = await self._protection(repository, variables)
-        rulesets = await self._rulesets(repository, variables)
+        protection = await self._protection(repository, branch)
+        rulesets = await self._rulesets(repository, branch)
         ids = {rule.ruleset_id for rule in rulesets if rule.ruleset_id is not None and matters(rule)}
         answers = {number: await self._ruleset(repository, number) for number in sorted(ids)}
         can = {number: answer.current_user_can_bypass for number, answer in answers.items()}
@@ -209,7 +208,7 @@ class BranchRulesCache:
         found = {number: keeps_people_out(each, branch, default_branch) for number, each in bypassed.items()}
         if True in found.values() or None not in found.values():
             return True in found.values()
-        rules = await self._rulesets(repository, {**owner_and_repo(repository), "branch": branch})
+        rules = await self._rulesets(repository, branch)
         return restricts_pushes(rule for rule in rules if rule.ruleset_id in found)
 
     async def _pushes_past(self, repository: Repository) -> dict[int, RulesetAnswer]:
@@ -226,7 +225,7 @@ class BranchRulesCache:
     async def _read_bypassed(self, repository: Repository) -> dict[int, RulesetAnswer]:
         """The active rulesets of branches past which IMQ may push: "pull_requests_only" lets it merge alone."""
         template = "/repos/{owner}/{repo}/rulesets?includes_parents=true&per_page=100"
-        listed = await self._listed(repository, ListedRulesetAnswer, template, owner_and_repo(repository))
+        listed = await self._listed(repository, ListedRulesetAnswer, template, {})
         ids = [each.id for each in listed if (each.target, each.enforcement) == ("branch", "active")]
         answers = {number: await self._ruleset(repository, number) for number in ids}
         return {number: answers[number] for number in ids if answers[number].current_user_can_bypass in _PUSHES_PAST}
@@ -254,22 +253,21 @@ class BranchRulesCache:
         for read in [read for read in self._read_now if read[0] == repository_id]:
             self._read_now.pop(read, None)
 
-    async def _protection(self, repository: Repository, variables: dict[str, str]) -> ProtectionAnswer | None:
+    async def _protection(self, repository: Repository, branch: str) -> ProtectionAnswer | None:
         """Read the protection in full if there is any and the App may; else its summary in the branch.
 
         Only the branch itself says reliably that it is not protected: GitHub documents no answer for branches that
         are protected by a pattern, and none for plans and servers without protection.
         """
-        template = "/repos/{owner}/{repo}/branches/{branch}"
+        template, where = "/repos/{owner}/{repo}/branches/{branch}", {"branch": branch}
         try:
-            return await self._connection.get(repository, ProtectionAnswer, f"{template}/protection", variables)
+            return await self._connection.get(repository, ProtectionAnswer, f"{template}/protection", where)
         except (NotFound, Forbidden):
-            answer = await self._connection.get(repository, BranchAnswer, template, variables)
-            return answer.protection
+            return (await self._connection.get(repository, BranchAnswer, template, where)).protection
 
-    async def _rulesets(self, repository: Repository, variables: dict[str, str]) -> list[RuleAnswer]:
+    async def _rulesets(self, repository: Repository, branch: str) -> list[RuleAnswer]:
         template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
-        return await self._listed(repository, RuleAnswer, template, variables)
+        return await self._listed(repository, RuleAnswer, template, {"branch": branch})
 
     async def _listed(
         self, repository: Repository, model: type[M], template: str, variables: dict[str, str]
@@ -298,8 +296,7 @@ class BranchRulesCache:
 
     async def _read_ruleset(self, repository: Repository, ruleset: int) -> RulesetAnswer:
         template = "/repos/{owner}/{repo}/rulesets/{ruleset_id}"
-        variables = {**owner_and_repo(repository), "ruleset_id": str(ruleset)}
         try:
-            return await self._connection.get(repository, RulesetAnswer, template, variables)
+            return await self._connection.get(repository, RulesetAnswer, template, {"ruleset_id": str(ruleset)})
         except (NotFound, Forbidden):
             return RulesetAnswer()
