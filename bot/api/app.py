@@ -11,9 +11,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot import __version__
-from bot.api.api_errors import errors_as_json
+from bot.api.api_errors import answering_as_json, errors_as_json
 from bot.api.auth import authentication
-from bot.api.branch_routes import BranchRoutes, ShadowRoutes, StatisticsRoutes
+from bot.api.branch_routes import BranchRoutes
 from bot.api.bulk import BulkRoutes
 from bot.api.dead_letter_routes import DeadLetterRoutes
 from bot.api.device_login import LoginRoutes
@@ -22,7 +22,7 @@ from bot.api.finding import DoctorRoutes, Examine
 from bot.api.idempotent import idempotency
 from bot.api.landing_routes import LandingRoutes
 from bot.api.permissions import Access
-from bot.api.pull_request_routes import HeadBranchQuery, HeadBranchRoutes, QueueRoutes
+from bot.api.pull_request_routes import HeadBranchQuery, QueueRoutes
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts
 from bot.api.waits import ChangeWaits
 from queue_engine.core.read_model import adapter
@@ -187,24 +187,26 @@ class ApiParts:
 _DESCRIBED = ApiParts()
 
 
-def routes(engine: Engine, access: Access, parts: ApiParts = _DESCRIBED) -> Sequence[Route]:
-    """List every route that takes a token."""
+def described_routes(engine: Engine, access: Access, parts: ApiParts = _DESCRIBED) -> Sequence[Route]:
+    """List every route of the API."""
     waits = parts.waits or ChangeWaits(engine)
     made = (
-        parts.logins or LoginRoutes(engine, None),
-        DeadLetterRoutes(engine),
-        AuditLogRoutes(engine),
+        parts.logins or LoginRoutes(engine, access, None),
+        DeadLetterRoutes(engine, access),
+        AuditLogRoutes(engine, access),
         DoctorRoutes(parts.examine),
         EventRoutes(parts.stream),
         BranchRoutes(engine, access),
         BulkRoutes(engine, access, waits),
-        HeadBranchRoutes(access, parts.heads),
         LandingRoutes(engine, access),
-        QueueRoutes(engine, access, waits),
-        ShadowRoutes(engine, access),
-        StatisticsRoutes(engine, access),
+        QueueRoutes(engine, access, waits, parts.heads),
     )
     return [route for each in made for route in each.routes()]
+
+
+def routes(engine: Engine, access: Access, parts: ApiParts = _DESCRIBED) -> Sequence[Route]:
+    """List every route that takes a token."""
+    return [each for each in described_routes(engine, access, parts) if each.caller is not Caller.ANYONE]
 
 
 def create_api(
@@ -220,7 +222,8 @@ def create_api(
 
 def open_routes(logins: LoginRoutes) -> Sequence[web.RouteDef]:
     """Return the routes that take no token, and so are not in the API's application."""
-    made = [web.route(route.method, PREFIX + route.path, route.handler) for route in logins.open_routes()]
+    opened = [each for each in logins.routes() if each.caller is Caller.ANYONE]
+    made = [web.route(each.method, PREFIX + each.path, answering_as_json(each.handler)) for each in opened]
     # Otherwise the API's application, which is mounted beside them, says that there is no such address.
     return [*made, *(web.route("*", each.path, partial(_refuse_method, allowed=each.method)) for each in made)]
 
@@ -230,12 +233,6 @@ async def _refuse_method(request: web.Request, *, allowed: str) -> web.StreamRes
         raise web.HTTPMethodNotAllowed(request.method, [allowed])
 
     return await errors_as_json(request, refuse)
-
-
-def described_routes(engine: Engine, access: Access) -> Sequence[Route]:
-    """List every route of the API, for its description."""
-    logins = LoginRoutes(engine, None)
-    return [*routes(engine, access, ApiParts(logins=logins)), *logins.open_routes()]
 
 
 def description(routes: Iterable[Route]) -> web.RouteDef:

@@ -1,6 +1,6 @@
 """`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: queues, control, statistics, shadow."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -11,8 +11,7 @@ from bot.api import routes
 from bot.api.api_errors import ApiError
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, json_data, payload, query
-from bot.api.permissions import Access
-from bot.api.routes import Caller, Route
+from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import QueueAnswer, QueuesAnswer
 from queue_engine.commands.commands import FARTHEST
 from queue_engine.config.model import Policy
@@ -22,7 +21,7 @@ from queue_engine.core.observability import trace
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import Repository, RepositoryName
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change
 from queue_engine.queries.queue_statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 from queue_engine.queries.shadow_report import ShadowFigures, load_shadow_report
@@ -61,141 +60,6 @@ class ControlAnswer(AnswerModel):
     concerned: tuple[int, ...]
 
 
-class BranchRoutes:
-    """Routes that show and control queues."""
-
-    def __init__(self, engine: Engine, access: Access) -> None:
-        self._engine = engine
-        self._access = access
-
-    def routes(self) -> Sequence[Route]:
-        """List the routes."""
-        read = partial(Route, "GET", caller=Caller.READER, variables=routes.VARIABLES)
-        control = partial(Route, caller=Caller.MAINTAINER, answers={200: ControlAnswer}, variables=routes.VARIABLES)
-        return [
-            read(
-                f"{routes.REPOSITORY}/queues",
-                self.list,
-                "list_queues",
-                "Lists the queues of a repository.",
-                answers={200: QueuesAnswer},
-            ),
-            read(
-                f"{routes.BRANCH}/queue",
-                self.show,
-                "show_queue",
-                "Shows a queue and its entries, the front first.",
-                answers={200: QueueAnswer},
-            ),
-            control("POST", _PAUSE, self.pause, "pause_queue", "Pauses a queue.", body=PauseCall),
-            control("DELETE", _PAUSE, self.resume, "resume_queue", "Resumes a queue.", body=EmptyBody),
-            control(
-                "PUT",
-                _FREEZE,
-                self.freeze,
-                "freeze_queue",
-                "Freezes a queue until an instant.",
-                body=FreezeCall,
-                refusals=(422,),
-            ),
-            control("DELETE", _FREEZE, self.unfreeze, "thaw_queue", "Ends a freeze by hand.", body=EmptyBody),
-        ]
-
-    async def list(self, request: web.Request) -> web.Response:
-        """Answer 200; 404: the caller may not read the repository."""
-        engine, repository = self._engine, await self._access.readable(request)
-        async with engine.store.reading() as tx:
-            queues = await tx.queues.of_repository(repository.id)
-        branches = sorted(queue.base_branch for queue in queues)
-        policies = {branch: await engine.policies.of(repository, branch) for branch in branches}
-        async with engine.store.reading() as tx:
-            found = await load_summaries(tx, engine.clock.now(), repository_id=repository.id, policies=policies)
-        found = tuple(sorted(found, key=lambda each: each.queue.base_branch))
-        answer = QueuesAnswer(repository=repository, queues=found)
-        return web.json_response(answer.model_dump(mode="json"))
-
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200; 404: the caller may not read the repository, or the branch never had a queue."""
-        engine, repository = self._engine, await self._access.readable(request)
-        branch = routes.branch_of(request)
-        async with engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, branch)
-        if queue is None:
-            raise routes.no_such_branch()
-        policy = await engine.policies.of(repository, branch)
-        async with engine.store.reading() as tx:
-            answer = QueueAnswer.model_validate(await load_queue(tx, queue, policy, engine.clock.now()))
-        return web.json_response(answer.model_dump(mode="json"))
-
-    async def pause(self, request: web.Request) -> web.Response:
-        """Answer 200: the queue is paused until somebody resumes it; also if it was paused before."""
-        reason = payload(request, PauseCall).reason
-
-        async def pause(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.pause(change, repository, branch, by=login, reason=reason)
-
-        return await self._control(request, pause)
-
-    async def resume(self, request: web.Request) -> web.Response:
-        """Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers."""
-        payload(request, EmptyBody)
-        return await self._control(request, _resume)
-
-    async def freeze(self, request: web.Request) -> web.Response:
-        """Answer 200: the queue is frozen until then; 409: the instant has passed; 422: it is too far ahead."""
-        call = payload(request, FreezeCall)
-        now = self._engine.clock.now()
-        if call.until <= now:
-            raise ApiError(409, "this instant has passed")
-        if call.until - now > FARTHEST:
-            sentence = f"a freeze lasts at most {FARTHEST.days} days; configure longer ones in .github/imq.yml"
-            raise ApiError(422, sentence)
-
-        async def freeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.freeze(change, repository, branch, by=login, until=call.until, reason=call.reason)
-
-        return await self._control(request, freeze)
-
-    async def unfreeze(self, request: web.Request) -> web.Response:
-        """Answer 200: the queue has no freeze by hand; other blockers stay."""
-        payload(request, EmptyBody)
-        return await self._control(request, _unfreeze)
-
-    async def _control(self, request: web.Request, control: _Control) -> web.Response:
-        """Apply a control, and answer with the queue's blockers. Raises ApiError and GitHubError."""
-        engine, branch = self._engine, routes.branch_of(request)
-        repository, login = await self._access.controllable(request)
-        async with engine.store.reading() as tx:
-            known = await tx.queues.find(repository.id, branch) is not None
-        # A queue is created for an existing branch only, not for any name that a caller sends.
-        if not known and await engine.github.branch_tip(repository, branch) is None:
-            raise routes.no_such_branch()
-        policy = await engine.policies.of(repository, branch)
-        with trace.span("api control"):
-            async with engine.change() as change:
-                result = await control(change, repository, branch, login)
-                answer = _answer(result, policy, change)
-                return await finish_call(request, change.tx, answer.model_dump(mode="json"))
-
-
-async def _resume(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-    return await pauses.resume(change, repository, branch, by=login)
-
-
-async def _unfreeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-    return await pauses.unfreeze(change, repository, branch, by=login)
-
-
-def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAnswer:
-    return ControlAnswer(
-        repository=result.queue.repository,
-        base_branch=result.queue.base_branch,
-        changed=result.changed,
-        blockers=queue_blockers(result.queue, policy, change.now),
-        concerned=result.concerned,
-    )
-
-
 STATISTICS = f"{routes.BRANCH}/statistics"
 
 
@@ -203,42 +67,6 @@ class StatisticsQuery(Payload):
     """Parameters of statistics: the number of days, today included, in UTC."""
 
     days: int = Field(USUAL_DAYS, ge=1, le=MOST_DAYS)
-
-
-class StatisticsRoutes:
-    """The route of statistics."""
-
-    def __init__(self, engine: Engine, access: Access) -> None:
-        self._engine = engine
-        self._access = access
-
-    def routes(self) -> Sequence[Route]:
-        """List the route."""
-        return [
-            Route(
-                "GET",
-                STATISTICS,
-                self.show,
-                "show_statistics",
-                "Shows what a queue did in a period: waits, landings, reasons of leaving, flaky checks and CI time.",
-                caller=Caller.READER,
-                query=StatisticsQuery,
-                answers={200: QueueStatistics},
-                variables=routes.VARIABLES,
-            )
-        ]
-
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200, for the last 30 days without `days`; 404: hidden repository, or no queue."""
-        repository = await self._access.readable(request)
-        branch = routes.branch_of(request)
-        first, last = period(self._engine.clock.now(), query(request, StatisticsQuery).days)
-        async with self._engine.store.reading() as tx:
-            if await tx.queues.find(repository.id, branch) is None:
-                raise routes.no_such_branch()
-            wanted = DepartureQuery(first, last, frozenset({repository.id}), branch)
-            found = await load_statistics(tx, wanted, repository)
-        return web.json_response(json_data(found))
 
 
 USUAL = timedelta(days=30)
@@ -276,34 +104,150 @@ class ShadowAnswer(AnswerModel):
     pulls: tuple[ShadowPullAnswer, ...]
 
 
-class ShadowRoutes:
-    """The route of the report."""
+_control = partial(route, caller=Caller.MAINTAINER, answers={200: ControlAnswer})
 
-    def __init__(self, engine: Engine, access: Access) -> None:
-        self._engine = engine
-        self._access = access
 
-    def routes(self) -> Sequence[Route]:
-        """List the route."""
-        return [
-            Route(
-                "GET",
-                f"{routes.REPOSITORY}/shadow",
-                self.show,
-                "show_shadow_report",
-                "Shows what IMQ would have done in shadow mode, beside what people did.",
-                caller=Caller.READER,
-                query=ShadowQuery,
-                answers={200: ShadowAnswer},
-                refusals=(422,),
-                variables=routes.VARIABLES,
-            )
-        ]
+class BranchRoutes(Routes):
+    """Routes that show and control queues, with their statistics and the report of shadow mode."""
 
+    @read(
+        f"{routes.REPOSITORY}/queues", "list_queues", "Lists the queues of a repository.", answers={200: QueuesAnswer}
+    )
+    async def list(self, request: web.Request) -> web.Response:
+        """Answer 200; 404: the caller may not read the repository."""
+        engine, repository = self._engine, await self._access.readable(request)
+        async with engine.store.reading() as tx:
+            queues = await tx.queues.of_repository(repository.id)
+        branches = sorted(queue.base_branch for queue in queues)
+        policies = {branch: await engine.policies.of(repository, branch) for branch in branches}
+        async with engine.store.reading() as tx:
+            found = await load_summaries(tx, engine.clock.now(), repository_id=repository.id, policies=policies)
+        found = tuple(sorted(found, key=lambda each: each.queue.base_branch))
+        answer = QueuesAnswer(repository=repository, queues=found)
+        return web.json_response(answer.model_dump(mode="json"))
+
+    @read(
+        f"{routes.BRANCH}/queue",
+        "show_queue",
+        "Shows a queue and its entries, the front first.",
+        answers={200: QueueAnswer},
+    )
     async def show(self, request: web.Request) -> web.Response:
+        """Answer 200; 404: the caller may not read the repository, or the branch never had a queue."""
+        engine, repository = self._engine, await self._access.readable(request)
+        branch = routes.branch_of(request)
+        async with engine.store.reading() as tx:
+            queue = await tx.queues.find(repository.id, branch)
+        if queue is None:
+            raise routes.no_such_branch()
+        policy = await engine.policies.of(repository, branch)
+        async with engine.store.reading() as tx:
+            answer = QueueAnswer.model_validate(await load_queue(tx, queue, policy, engine.clock.now()))
+        return web.json_response(answer.model_dump(mode="json"))
+
+    @_control("POST", _PAUSE, "pause_queue", "Pauses a queue.", body=PauseCall)
+    async def pause(self, request: web.Request) -> web.Response:
+        """Answer 200: the queue is paused until somebody resumes it; also if it was paused before."""
+        reason = payload(request, PauseCall).reason
+
+        async def pause(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+            return await pauses.pause(change, repository, branch, by=login, reason=reason)
+
+        return await self._control(request, pause)
+
+    @_control("DELETE", _PAUSE, "resume_queue", "Resumes a queue.", body=EmptyBody)
+    async def resume(self, request: web.Request) -> web.Response:
+        """Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers."""
+        payload(request, EmptyBody)
+        return await self._control(request, _resume)
+
+    @_control("PUT", _FREEZE, "freeze_queue", "Freezes a queue until an instant.", body=FreezeCall, refusals=(422,))
+    async def freeze(self, request: web.Request) -> web.Response:
+        """Answer 200: the queue is frozen until then; 409: the instant has passed; 422: it is too far ahead."""
+        call = payload(request, FreezeCall)
+        now = self._engine.clock.now()
+        if call.until <= now:
+            raise ApiError(409, "this instant has passed")
+        if call.until - now > FARTHEST:
+            sentence = f"a freeze lasts at most {FARTHEST.days} days; configure longer ones in .github/imq.yml"
+            raise ApiError(422, sentence)
+
+        async def freeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+            return await pauses.freeze(change, repository, branch, by=login, until=call.until, reason=call.reason)
+
+        return await self._control(request, freeze)
+
+    @_control("DELETE", _FREEZE, "thaw_queue", "Ends a freeze by hand.", body=EmptyBody)
+    async def unfreeze(self, request: web.Request) -> web.Response:
+        """Answer 200: the queue has no freeze by hand; other blockers stay."""
+        payload(request, EmptyBody)
+        return await self._control(request, _unfreeze)
+
+    async def _control(self, request: web.Request, control: _Control) -> web.Response:
+        """Apply a control, and answer with the queue's blockers. Raises ApiError and GitHubError."""
+        engine, branch = self._engine, routes.branch_of(request)
+        repository, login = await self._access.controllable(request)
+        async with engine.store.reading() as tx:
+            known = await tx.queues.find(repository.id, branch) is not None
+        # A queue is created for an existing branch only, not for any name that a caller sends.
+        if not known and await engine.github.branch_tip(repository, branch) is None:
+            raise routes.no_such_branch()
+        policy = await engine.policies.of(repository, branch)
+        with trace.span("api control"):
+            async with engine.change() as change:
+                result = await control(change, repository, branch, login)
+                answer = _answer(result, policy, change)
+                return await finish_call(request, change.tx, answer.model_dump(mode="json"))
+
+    @read(
+        STATISTICS,
+        "show_statistics",
+        "Shows what a queue did in a period: waits, landings, reasons of leaving, flaky checks and CI time.",
+        query=StatisticsQuery,
+        answers={200: QueueStatistics},
+    )
+    async def statistics(self, request: web.Request) -> web.Response:
+        """Answer 200, for the last 30 days without `days`; 404: hidden repository, or no queue."""
+        repository = await self._access.readable(request)
+        branch = routes.branch_of(request)
+        first, last = period(self._engine.clock.now(), query(request, StatisticsQuery).days)
+        async with self._engine.store.reading() as tx:
+            if await tx.queues.find(repository.id, branch) is None:
+                raise routes.no_such_branch()
+            wanted = DepartureQuery(first, last, frozenset({repository.id}), branch)
+            found = await load_statistics(tx, wanted, repository)
+        return web.json_response(json_data(found))
+
+    @read(
+        f"{routes.REPOSITORY}/shadow",
+        "show_shadow_report",
+        "Shows what IMQ would have done in shadow mode, beside what people did.",
+        query=ShadowQuery,
+        answers={200: ShadowAnswer},
+        refusals=(422,),
+    )
+    async def shadow(self, request: web.Request) -> web.Response:
         """Answer 200, for the last 30 days without `since`; 404: the repository is hidden; 422: no instant."""
         repository = await self._access.readable(request)
         since = query(request, ShadowQuery).since or self._engine.clock.now() - USUAL
         async with self._engine.store.reading() as tx:
             report = await load_shadow_report(tx, since, repository=repository)
         return web.json_response(json_data(ShadowAnswer.model_validate(report)))
+
+
+async def _resume(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+    return await pauses.resume(change, repository, branch, by=login)
+
+
+async def _unfreeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
+    return await pauses.unfreeze(change, repository, branch, by=login)
+
+
+def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAnswer:
+    return ControlAnswer(
+        repository=result.queue.repository,
+        base_branch=result.queue.base_branch,
+        changed=result.changed,
+        blockers=queue_blockers(result.queue, policy, change.now),
+        concerned=result.concerned,
+    )

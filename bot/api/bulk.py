@@ -22,7 +22,7 @@ from bot.api.enqueueing import PullRequests
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, Payload, payload, query
 from bot.api.permissions import Access, budget_key, check_waiting
-from bot.api.routes import Caller, Route
+from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
 from queue_engine.core.jobs.job import Hold, Job, JobResult, JobStatus, Outcome
@@ -105,41 +105,23 @@ _FAILED = (
 )
 
 
-class BulkRoutes:
+class BulkRoutes(Routes):
     """Routes that queue many pull requests, and show the results."""
 
     def __init__(self, engine: Engine, access: Access, waits: ChangeWaits) -> None:
-        self._engine = engine
-        self._access = access
+        super().__init__(engine, access)
         self._waits = waits
         self._pulls = PullRequests(engine)
 
-    def routes(self) -> Sequence[Route]:
-        """List the routes."""
-        route = partial(Route, variables=routes.VARIABLES)
-        return [
-            route(
-                "POST",
-                f"{routes.REPOSITORY}/queue",
-                self.enqueue,
-                "queue_pull_requests",
-                "Queues up to 100 pull requests, with results one by one.",
-                caller=Caller.PERSON,
-                body=BulkCall,
-                answers={202: ProcessAnswer},
-            ),
-            route(
-                "GET",
-                f"/processes/{{process_id:{routes.PROCESS_ID}}}",
-                self.show,
-                "show_process",
-                "Shows the results of a call that queues many pull requests.",
-                caller=Caller.READER,
-                answers={200: ProcessAnswer, 304: None},
-                query=WaitQuery,
-            ),
-        ]
-
+    @route(
+        "POST",
+        f"{routes.REPOSITORY}/queue",
+        "queue_pull_requests",
+        "Queues up to 100 pull requests, with results one by one.",
+        caller=Caller.PERSON,
+        body=BulkCall,
+        answers={202: ProcessAnswer},
+    )
     async def enqueue(self, request: web.Request) -> web.Response:
         """Answer 202 with the process; 403; 404: the caller may not read the repository; 429."""
         call, token = payload(request, BulkCall), caller(request)
@@ -175,6 +157,13 @@ class BulkRoutes:
             answer = _process(process_id, repository, await _jobs(change.tx, process_id)).model_dump(mode="json")
             return await finish_call(request, change.tx, with_version(answer), status=202)
 
+    @read(
+        f"/processes/{{process_id:{routes.PROCESS_ID}}}",
+        "show_process",
+        "Shows the results of a call that queues many pull requests.",
+        answers={200: ProcessAnswer, 304: None},
+        query=WaitQuery,
+    )
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200; 304: as before; 404: there is none, another caller's, or its repository is hidden by now."""
         asked, subject = query(request, WaitQuery), of_process(request.match_info["process_id"])

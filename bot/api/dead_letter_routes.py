@@ -1,6 +1,5 @@
 """`/api/v1/dead-letters`: show, retry and discard work that failed for good. For operators."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,10 +10,10 @@ from bot.api.api_errors import ApiError
 from bot.api.auth import caller, operator
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, cursor_after, json_data, parse_cursor, payload, query
-from bot.api.routes import Caller, Route
+from bot.api.routes import Caller, Routes, route
 from bot.logs.configure import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change
 from queue_engine.store.action_records import ActionKind
 
 _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
@@ -43,55 +42,20 @@ class Reprocessed(AnswerModel):
     reprocessed: int
 
 
-class DeadLetterRoutes:
+_for_operators = partial(route, caller=Caller.OPERATOR, variables={"id": "The id of a dead letter."})
+
+
+class DeadLetterRoutes(Routes):
     """Routes that show, retry and discard dead letters."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def routes(self) -> Sequence[Route]:
-        """List the routes."""
-        route = partial(Route, caller=Caller.OPERATOR, variables={"id": "The id of a dead letter."})
-        return [
-            route(
-                "GET",
-                "/dead-letters",
-                self.list,
-                "list_dead_letters",
-                "Lists dead letters, the latest first.",
-                query=Listing,
-                answers={200: Page},
-            ),
-            route(
-                "POST",
-                "/dead-letters/reprocess",
-                self.reprocess_all,
-                "reprocess_dead_letters",
-                "Retries all that are retryable.",
-                body=EmptyBody,
-                answers={202: Reprocessed},
-            ),
-            route("GET", _ONE, self.show, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetter}),
-            route(
-                "POST",
-                f"{_ONE}/reprocess",
-                self.reprocess,
-                "reprocess_dead_letter",
-                "Retries a dead letter.",
-                body=EmptyBody,
-                answers={202: Reprocessed},
-            ),
-            route(
-                "DELETE",
-                _ONE,
-                self.discard,
-                "discard_dead_letter",
-                "Discards a dead letter for good.",
-                body=EmptyBody,
-                answers={204: None},
-            ),
-        ]
-
+    @_for_operators(
+        "GET",
+        "/dead-letters",
+        "list_dead_letters",
+        "Lists dead letters, the latest first.",
+        query=Listing,
+        answers={200: Page},
+    )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page."""
         operator(request)
@@ -106,6 +70,7 @@ class DeadLetterRoutes:
         page = Page(dead_letters=tuple(map(_masked, shown)), count=count, next=following)
         return web.json_response(json_data(page))
 
+    @_for_operators("GET", _ONE, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetter})
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200 with a dead letter, or 404."""
         operator(request)
@@ -115,6 +80,14 @@ class DeadLetterRoutes:
             raise _not_found()
         return web.json_response(json_data(_masked(letter)))
 
+    @_for_operators(
+        "POST",
+        f"{_ONE}/reprocess",
+        "reprocess_dead_letter",
+        "Retries a dead letter.",
+        body=EmptyBody,
+        answers={202: Reprocessed},
+    )
     async def reprocess(self, request: web.Request) -> web.Response:
         """Answer 202: the dead letter is a job again; or 404."""
         operator(request)
@@ -125,6 +98,14 @@ class DeadLetterRoutes:
             await _note(request, change, ActionKind.DEAD_LETTER_RETRIED)
             return await finish_call(request, change.tx, {"reprocessed": 1}, status=202)
 
+    @_for_operators(
+        "POST",
+        "/dead-letters/reprocess",
+        "reprocess_dead_letters",
+        "Retries all that are retryable.",
+        body=EmptyBody,
+        answers={202: Reprocessed},
+    )
     async def reprocess_all(self, request: web.Request) -> web.Response:
         """Answer 202: all retryable dead letters are jobs again, and how many those were."""
         operator(request)
@@ -135,6 +116,14 @@ class DeadLetterRoutes:
                 await _note(request, change, ActionKind.DEAD_LETTER_RETRIED, count=reprocessed)
             return await finish_call(request, change.tx, {"reprocessed": reprocessed}, status=202)
 
+    @_for_operators(
+        "DELETE",
+        _ONE,
+        "discard_dead_letter",
+        "Discards a dead letter for good.",
+        body=EmptyBody,
+        answers={204: None},
+    )
     async def discard(self, request: web.Request) -> web.Response:
         """Answer 204: the dead letter is deleted; or 404."""
         operator(request)

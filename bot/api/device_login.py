@@ -12,10 +12,8 @@ process of an IMQ can finish a login, nothing is stored for strangers, and an id
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Literal
 
 import structlog
@@ -24,11 +22,12 @@ from cachetools import LRUCache
 from cryptography.fernet import Fernet, InvalidToken
 from pydantic import AwareDatetime, BaseModel, Field, SecretStr
 
-from bot.api.api_errors import ApiError, answering_as_json
+from bot.api.api_errors import ApiError
 from bot.api.auth import caller
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, receive
-from bot.api.routes import Caller, Route
+from bot.api.permissions import Access
+from bot.api.routes import Caller, Routes, route
 from bot.gateway.device_flow import DeviceFlow, DeviceFlowRefused, LoginRefused, Wait
 from bot.http.client_address import ClientAddresses
 from bot.settings.private_key import derive_key
@@ -236,55 +235,24 @@ class Logins:
     addresses: ClientAddresses
 
 
-class LoginRoutes:
+class LoginRoutes(Routes):
     """Routes that log in, which take no token, and the one that logs out."""
 
-    def __init__(self, engine: Engine, logins: Logins | None) -> None:
+    def __init__(self, engine: Engine, access: Access, logins: Logins | None) -> None:
         """`logins` is None where the routes are described, and not served."""
-        self._engine = engine
+        super().__init__(engine, access)
         self._logins = logins
 
-    def routes(self) -> Sequence[Route]:
-        """List the routes that need a token."""
-        return [
-            Route(
-                "DELETE",
-                "/login",
-                self.log_out,
-                "log_out",
-                "Revokes the token of this call, if a login made it.",
-                caller=Caller.LOGIN,
-                body=EmptyBody,
-                answers={204: None},
-            )
-        ]
-
-    def open_routes(self) -> Sequence[Route]:
-        """List the routes that take no token."""
-        route = partial(Route, caller=Caller.ANYONE)
-        return [
-            route(
-                "POST",
-                "/login/device",
-                answering_as_json(self.begin),
-                "begin_login",
-                "Begins a login by GitHub's device flow.",
-                body=LoginCall,
-                answers={200: LoginAnswer},
-                refusals=(502,),
-            ),
-            route(
-                "POST",
-                "/login/device/token",
-                answering_as_json(self.finish),
-                "finish_login",
-                "Asks whether a login is done, and returns its token once.",
-                body=LoginTokenCall,
-                answers={200: LoginTokenAnswer, 202: PendingAnswer},
-                refusals=(410, 502),
-            ),
-        ]
-
+    @route(
+        "POST",
+        "/login/device",
+        "begin_login",
+        "Begins a login by GitHub's device flow.",
+        caller=Caller.ANYONE,
+        body=LoginCall,
+        answers={200: LoginAnswer},
+        refusals=(502,),
+    )
     async def begin(self, request: web.Request) -> web.Response:
         """Answer 200 with the code to type; 409: the App's owner has not enabled the flow; 429; 502, 503."""
         logins = self._served()
@@ -310,6 +278,16 @@ class LoginRoutes:
         )
         return _json(answer, 200)
 
+    @route(
+        "POST",
+        "/login/device/token",
+        "finish_login",
+        "Asks whether a login is done, and returns its token once.",
+        caller=Caller.ANYONE,
+        body=LoginTokenCall,
+        answers={200: LoginTokenAnswer, 202: PendingAnswer},
+        refusals=(410, 502),
+    )
     async def finish(self, request: web.Request) -> web.Response:
         """Answer 200 with the token, once; 202: not yet; 404: no such login; 410: it has ended; 429; 502, 503."""
         logins = self._served()
@@ -336,6 +314,15 @@ class LoginRoutes:
             return _pending(known if found.interval is None else logins.limits.slow_down(login, found.interval))
         return await self._logged_in(login, found)
 
+    @route(
+        "DELETE",
+        "/login",
+        "log_out",
+        "Revokes the token of this call, if a login made it.",
+        caller=Caller.LOGIN,
+        body=EmptyBody,
+        answers={204: None},
+    )
     async def log_out(self, request: web.Request) -> web.Response:
         """Answer 204: the token is revoked; 403: no login made it."""
         token = caller(request)

@@ -3,7 +3,7 @@
 And `/api/v1/audit-log`: who did what and when, for operators.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -22,9 +22,8 @@ from bot.api.payload import (
     parse_cursor,
     query,
 )
-from bot.api.routes import Caller, Route
+from bot.api.routes import Caller, Routes, read, route
 from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
-from queue_engine.effects.context import Engine
 from queue_engine.store.action_records import FIRST, ActionRecord
 
 MAX_REQUESTS = 50
@@ -78,32 +77,26 @@ class EventAnswer(AnswerModel):
         )
 
 
-async def _undescribed(_request: web.Request) -> web.StreamResponse:
-    raise web.HTTPNotFound
-
-
-class EventRoutes:
+class EventRoutes(Routes):
     """The route of event streams."""
 
     def __init__(self, stream: Handler | None) -> None:
         """`stream` is None where the route is described, and not served."""
-        self._stream = stream or _undescribed
+        self._stream = stream
 
-    def routes(self) -> Sequence[Route]:
-        """List the route."""
-        return [
-            Route(
-                "GET",
-                "/events",
-                self._stream,
-                "stream_events",
-                "Streams events of queues, as they happen.",
-                Caller.READER,
-                {200: EventAnswer},
-                query=EventFilter,
-                media_type="text/event-stream",
-            )
-        ]
+    @read(
+        "/events",
+        "stream_events",
+        "Streams events of queues, as they happen.",
+        answers={200: EventAnswer},
+        query=EventFilter,
+        media_type="text/event-stream",
+    )
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Answer with a stream."""
+        if self._stream is None:
+            raise web.HTTPNotFound
+        return await self._stream(request)
 
 
 class AuditLogQuery(Payload):
@@ -121,28 +114,19 @@ class AuditLogAnswer(AnswerModel):
     next: str | None
 
 
-class AuditLogRoutes:
+class AuditLogRoutes(Routes):
     """The route of the audit log."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def routes(self) -> Sequence[Route]:
-        """List the route."""
-        return [
-            Route(
-                "GET",
-                "/audit-log",
-                self.list,
-                "list_actions",
-                "Lists who did what and when, the first action first.",
-                caller=Caller.OPERATOR,
-                query=AuditLogQuery,
-                answers={200: AuditLogAnswer},
-                refusals=(404, 422),
-            )
-        ]
-
+    @route(
+        "GET",
+        "/audit-log",
+        "list_actions",
+        "Lists who did what and when, the first action first.",
+        caller=Caller.OPERATOR,
+        query=AuditLogQuery,
+        answers={200: AuditLogAnswer},
+        refusals=(404, 422),
+    )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
         operator(request)

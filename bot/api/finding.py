@@ -9,7 +9,7 @@ from pydantic import Field
 from bot.api.api_errors import ApiError
 from bot.api.auth import operator
 from bot.api.payload import Payload, json_data, query
-from bot.api.routes import Caller, Route
+from bot.api.routes import Caller, Routes, route
 from bot.gateway.doctor_reads import RulesetBypass
 
 
@@ -80,29 +80,23 @@ class DoctorQuery(Payload):
     repository: str | None = Field(None, pattern=r"^[^/\s]{1,100}/[^/\s]{1,100}$")
 
 
-class DoctorRoutes:
+class DoctorRoutes(Routes):
     """The route that examines the installation."""
 
     def __init__(self, examine: Examine | None) -> None:
         """`examine` is None only where the routes are described, and not served."""
         self._examine = examine
 
-    def routes(self) -> Sequence[Route]:
-        """List the route."""
-        return [
-            Route(
-                "GET",
-                "/doctor",
-                self.show,
-                "examine_installation",
-                "Examines settings, database, App and repositories.",
-                caller=Caller.OPERATOR,
-                query=DoctorQuery,
-                answers={200: Report},
-                refusals=(404,),
-            )
-        ]
-
+    @route(
+        "GET",
+        "/doctor",
+        "examine_installation",
+        "Examines settings, database, App and repositories.",
+        caller=Caller.OPERATOR,
+        query=DoctorQuery,
+        answers={200: Report},
+        refusals=(404,),
+    )
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200 with the findings, or 404 for a repository that the App does not see."""
         operator(request)

@@ -8,17 +8,14 @@ from typing import Any
 from aiohttp import web
 from pydantic import AwareDatetime, Field
 
-from bot.api import routes
 from bot.api.api_errors import ApiError
 from bot.api.payload import AnswerModel, Payload, cursor_after, json_data, parse_cursor, query
-from bot.api.permissions import Access
-from bot.api.routes import Caller, Route
+from bot.api.routes import REPOSITORY, VARIABLES, Routes, read
 from bot.passport.keys import line_of
 from queue_engine.domain.landing_record import LandingRecord, LandingResult
-from queue_engine.effects.context import Engine
 
 _SHA = "[0-9a-f]{40}|[0-9a-f]{64}"
-_LANDINGS = f"{routes.REPOSITORY}/landings"
+_LANDINGS = f"{REPOSITORY}/landings"
 
 
 class LandingQuery(Payload):
@@ -58,34 +55,19 @@ class LandingsAnswer(AnswerModel):
     next: str | None = None
 
 
-class LandingRoutes:
+_VARIABLES = {**VARIABLES, "sha": "The full id of a landed commit.", "tree": "The full id of a landed tree."}
+_show = partial(read, answers={200: LandingsAnswer}, variables=_VARIABLES)
+
+
+class LandingRoutes(Routes):
     """Routes that show landings."""
 
-    def __init__(self, engine: Engine, access: Access) -> None:
-        self._engine = engine
-        self._access = access
-
-    def routes(self) -> Sequence[Route]:
-        """List the routes."""
-        named = {**routes.VARIABLES, "sha": "The full id of a landed commit.", "tree": "The full id of a landed tree."}
-        read = partial(Route, "GET", caller=Caller.READER, variables=named, answers={200: LandingsAnswer})
-        return [
-            read(
-                _LANDINGS,
-                self.list,
-                "list_landings",
-                "Lists the landings of a repository, the latest first, each with its passport.",
-                query=LandingQuery,
-            ),
-            read(f"{_LANDINGS}/{{sha:{_SHA}}}", self.of_commit, "show_landing", "Shows what landed as a commit."),
-            read(
-                f"{routes.REPOSITORY}/trees/{{tree:{_SHA}}}",
-                self.of_tree,
-                "find_landings_of_tree",
-                "Lists the landings after which a base branch had this tree.",
-            ),
-        ]
-
+    @_show(
+        _LANDINGS,
+        "list_landings",
+        "Lists the landings of a repository, the latest first, each with its passport.",
+        query=LandingQuery,
+    )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404: the caller may not read the repository."""
         repository, listing = await self._access.readable(request), query(request, LandingQuery)
@@ -96,6 +78,7 @@ class LandingRoutes:
         following = cursor_after(shown[-1].at, str(shown[-1].id)) if more else None
         return _answer(shown, following)
 
+    @_show(f"{_LANDINGS}/{{sha:{_SHA}}}", "show_landing", "Shows what landed as a commit.")
     async def of_commit(self, request: web.Request) -> web.Response:
         """Answer 200: usually one landing; 404: IMQ has no record of the commit, or the repository is hidden."""
         repository = await self._access.readable(request)
@@ -105,6 +88,11 @@ class LandingRoutes:
             raise ApiError(404, "IMQ has no record of this commit: it landed nothing as that, or the record expired")
         return _answer(found)
 
+    @_show(
+        f"{REPOSITORY}/trees/{{tree:{_SHA}}}",
+        "find_landings_of_tree",
+        "Lists the landings after which a base branch had this tree.",
+    )
     async def of_tree(self, request: web.Request) -> web.Response:
         """Answer 200: none, one or several landings; 404: the repository is hidden."""
         repository = await self._access.readable(request)

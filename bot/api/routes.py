@@ -1,17 +1,21 @@
 """Routes of the API as data: input, output, required access. Router and document read them."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from inspect import isfunction
+from typing import Any, ClassVar, TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.api.api_errors import ApiError
 from bot.api.payload import Payload
+from bot.api.permissions import Access
 from bot.api.views import StateAnswer
+from queue_engine.effects.context import Engine
 
 Answer = type[Any] | None
 """The model, or the read model of the engine, of an answer's body; None for an answer without body."""
@@ -110,6 +114,44 @@ VARIABLES: Mapping[str, str] = {
     "process_id": "The id of the process, from the answer that began it.",
     "branch": "The base branch; a slash in its name is written `%2F`.",
 }
+
+H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse]])
+
+_DESCRIBED: dict[Callable[..., Any], Route] = {}
+
+
+def route(method: str, path: str, name: str, summary: str, **more: Any) -> Callable[[H], H]:
+    """Make a method of `Routes` the handler of a route; `more` are the other fields of `Route`."""
+
+    def describe(handler: H) -> H:
+        _DESCRIBED[handler] = Route(method, path, handler, name, summary, **{"variables": VARIABLES} | more)
+        return handler
+
+    return describe
+
+
+read = partial(route, "GET", caller=Caller.READER)
+"""A route that shows something of a repository."""
+
+
+class Routes:
+    """Routes of one subject; the handler of each is a method that `route` describes."""
+
+    _by_name: ClassVar[Mapping[str, Route]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Collect the described methods."""
+        every = vars(cls).items()
+        cls._by_name = {name: _DESCRIBED.pop(each) for name, each in every if isfunction(each) and each in _DESCRIBED}
+
+    def __init__(self, engine: Engine, access: Access) -> None:
+        self._engine = engine
+        self._access = access
+
+    def routes(self) -> Sequence[Route]:
+        """List the routes, in the order of their methods."""
+        return [replace(each, handler=getattr(self, name)) for name, each in self._by_name.items()]
+
 
 _BRANCH = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")
 

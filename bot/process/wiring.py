@@ -165,7 +165,7 @@ class Bot:
         checks = {"database": self._database_answers, "migrations": self._migrated, "app": self._app_accepted}
         app = create_app(receiver, Readiness(checks, self.clock, lambda: self.app_status.advice or proxy.advice))
         access = Access(self.engine, self.gateway.people, public_pages=self.settings.public_pages)
-        logins = login_routes(self.settings, self.engine, self._session, self.gateway.app)
+        logins = login_routes(self.settings, self.engine, access, self._session, self.gateway.app)
         app.router.add_routes([description(described_routes(self.engine, access)), *open_routes(logins)])
         keys_required = self.settings.idempotency_key == "required"
         streams = create_streams(self.settings, self.engine, access, self.feed, self.watch)
@@ -360,7 +360,9 @@ def create_worker(engine: Engine, handlers: Mapping[str, Handler | ResultHandler
     )
 
 
-def login_routes(settings: Settings, engine: Engine, session: aiohttp.ClientSession, app: App) -> LoginRoutes:
+def login_routes(
+    settings: Settings, engine: Engine, access: Access, session: aiohttp.ClientSession, app: App
+) -> LoginRoutes:
     """Create the routes, which ask GitHub for the App's client id at the first login."""
 
     async def client_id() -> str:
@@ -375,9 +377,8 @@ def login_routes(settings: Settings, engine: Engine, session: aiohttp.ClientSess
         client_secret=settings.client_secret,
     )
     ids, limits = LoginIds(settings.github_private_key), LoginLimits(engine.clock)
-    return LoginRoutes(
-        engine, Logins(flow, ids, limits, ClientAddresses(settings.trusted_proxies, settings.client_header))
-    )
+    addresses = ClientAddresses(settings.trusted_proxies, settings.client_header)
+    return LoginRoutes(engine, access, Logins(flow, ids, limits, addresses))
 
 
 _log = structlog.get_logger("imq.waits")
