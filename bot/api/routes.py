@@ -1,8 +1,9 @@
 """Routes of the API as data: input, output, required access. Router and document read them."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from inspect import isfunction
@@ -117,40 +118,50 @@ VARIABLES: Mapping[str, str] = {
 
 H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse]])
 
-_DESCRIBED: dict[Callable[..., Any], Route] = {}
+_NOTED: defaultdict[Callable[..., Any], list[Any]] = defaultdict(list)
+
+
+def noted(notes: Iterable[Any]) -> Callable[[H], H]:
+    """Return what notes at a method of `Handlers` what it answers."""
+
+    def note(handler: H) -> H:
+        _NOTED[handler] += notes
+        return handler
+
+    return note
+
+
+class Handlers:
+    """Handlers of requests: methods at which is noted what they answer."""
+
+    _notes: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """By the name of the method, in the order of the methods."""
+
+    def __init_subclass__(cls) -> None:
+        """Collect the notes."""
+        every = vars(cls).items()
+        cls._notes = {name: _NOTED.pop(each) for name, each in every if isfunction(each) and each in _NOTED}
 
 
 def route(method: str, path: str, name: str, summary: str, **more: Any) -> Callable[[H], H]:
     """Make a method of `Routes` the handler of a route; `more` are the other fields of `Route`."""
-
-    def describe(handler: H) -> H:
-        _DESCRIBED[handler] = Route(method, path, handler, name, summary, **{"variables": VARIABLES} | more)
-        return handler
-
-    return describe
+    return noted([partial(Route, method, path, name=name, summary=summary, **{"variables": VARIABLES} | more)])
 
 
 read = partial(route, "GET", caller=Caller.READER)
 """A route that shows something of a repository."""
 
 
-class Routes:
+class Routes(Handlers):
     """Routes of one subject; the handler of each is a method that `route` describes."""
-
-    _by_name: ClassVar[Mapping[str, Route]] = {}
-
-    def __init_subclass__(cls) -> None:
-        """Collect the described methods."""
-        every = vars(cls).items()
-        cls._by_name = {name: _DESCRIBED.pop(each) for name, each in every if isfunction(each) and each in _DESCRIBED}
 
     def __init__(self, engine: Engine, access: Access) -> None:
         self._engine = engine
         self._access = access
 
     def routes(self) -> Sequence[Route]:
-        """List the routes, in the order of their methods."""
-        return [replace(each, handler=getattr(self, name)) for name, each in self._by_name.items()]
+        """List the routes."""
+        return [create(getattr(self, name)) for name, notes in self._notes.items() for create in notes]
 
 
 _BRANCH = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")

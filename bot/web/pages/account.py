@@ -12,7 +12,7 @@ from bot.web.addresses import own_path
 from bot.web.login.attempts import Attempt, Attempts, CodeLimits
 from bot.web.login.identity import Identity, LoginRefused
 from bot.web.login.session_cookies import Logins, viewer
-from bot.web.pages.site import LoginNeeded, Site
+from bot.web.pages.site import LoginNeeded, Pages, Site, get, post
 from queue_engine.core.timing.rate_limit import RateLimit
 
 _REFUSALS = {
@@ -33,27 +33,17 @@ class LoginParts:
     limits: CodeLimits
 
 
-class LoginPages:
+class LoginPages(Pages):
     """The pages. Without `parts` they say which settings are missing."""
 
     def __init__(self, site: Site, parts: LoginParts | None, missing: Sequence[str]) -> None:
         """`missing` names the settings that a login needs and that are missing."""
-        self._site = site
+        super().__init__(site)
         self._parts = parts
         self._missing = tuple(missing)
         self._logged = RateLimit(1, timedelta(minutes=1))
 
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes."""
-        return [
-            web.get("/login", self._login),
-            web.get("/login/github", self._to_github),
-            web.get("/auth/callback", self._callback),
-            web.get("/account", self._account),
-            web.post("/logout", self._logout),
-            web.post("/logout/everywhere", self._logout_everywhere),
-        ]
-
+    @get("/login")
     async def _login(self, request: web.Request) -> web.Response:
         to = own_path(request.query.get("to", "/"))
         if viewer(request).logged_in:
@@ -65,6 +55,7 @@ class LoginPages:
             request, "login.html", status=status, to=to, problem=problem, missing=self._missing
         )
 
+    @get("/login/github")
     async def _to_github(self, request: web.Request) -> web.Response:
         """Send the person to GitHub, which sends them to the callback."""
         if self._parts is None:
@@ -73,6 +64,7 @@ class LoginPages:
         address = await self._parts.identity.address(attempt.state, attempt.verifier)
         return web.Response(status=303, headers={"Location": address})
 
+    @get("/auth/callback")
     async def _callback(self, request: web.Request) -> web.Response:
         """Finish a login that began in this browser."""
         if self._parts is None:
@@ -107,14 +99,17 @@ class LoginPages:
         parts.limits.remember(request, person.id)
         return self._site.see_other(request, attempt.to)
 
+    @get("/account")
     async def _account(self, request: web.Request) -> web.Response:
         if not viewer(request).logged_in:
             raise LoginNeeded
         return await self._site.render(request, "account.html")
 
+    @post("/logout")
     async def _logout(self, request: web.Request) -> web.Response:
         return await self._end(request, "You are logged out.", everywhere=False)
 
+    @post("/logout/everywhere")
     async def _logout_everywhere(self, request: web.Request) -> web.Response:
         return await self._end(request, "You are logged out in every browser.", everywhere=True)
 

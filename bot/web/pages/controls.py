@@ -3,7 +3,7 @@
 What costs something has a page first, which says what: who is delayed, which checks end, and the CI time that is lost.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 
 import structlog
@@ -15,7 +15,7 @@ from bot.http.form import read_form
 from bot.web.addresses import pull_url, queue_url
 from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
-from bot.web.pages.site import Site
+from bot.web.pages.site import Pages, Site, get, post
 from notifications.render.status import answer_text
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
@@ -61,27 +61,14 @@ _Control = Callable[[Change, Repository, str, str], Awaitable[ControlResult]]
 _Action = Callable[[], Awaitable[str]]
 
 
-class Controls:
+class Controls(Pages):
     """The forms of queues and pull requests."""
 
     def __init__(self, site: Site) -> None:
-        self._site = site
+        super().__init__(site)
         self._engine = site.engine
 
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes of the forms."""
-        branch, pull = routes.BRANCH, routes.PULL
-        return [
-            web.post(f"{branch}/pause", self.pause),
-            web.post(f"{branch}/freeze", self.freeze),
-            web.post(f"{branch}/resume", self.resume),
-            web.post(f"{branch}/unfreeze", self.unfreeze),
-            web.get(f"{pull}/confirm", self.confirm),
-            web.post(f"{pull}/priority", self.prioritise),
-            web.post(f"{pull}/dequeue", self.dequeue),
-            web.post(f"{pull}/requeue", self.requeue),
-        ]
-
+    @post(f"{routes.BRANCH}/pause")
     async def pause(self, request: web.Request) -> web.Response:
         """Pause the queue until somebody resumes it."""
         reason = await _line(request, "reason")
@@ -91,6 +78,7 @@ class Controls:
 
         return await self._control(request, pause, "paused")
 
+    @post(f"{routes.BRANCH}/freeze")
     async def freeze(self, request: web.Request) -> web.Response:
         """Freeze the queue until an instant, which is written as in `/freeze`."""
         repository, _ = await self._site.access.controllable(request)
@@ -112,6 +100,7 @@ class Controls:
 
         return await self._control(request, freeze, "frozen")
 
+    @post(f"{routes.BRANCH}/resume")
     async def resume(self, request: web.Request) -> web.Response:
         """Lift all pauses, or the freeze if there is no pause, and test a red base again."""
 
@@ -120,6 +109,7 @@ class Controls:
 
         return await self._control(request, resume, "resumed")
 
+    @post(f"{routes.BRANCH}/unfreeze")
     async def unfreeze(self, request: web.Request) -> web.Response:
         """End the freeze by hand, and nothing else."""
 
@@ -128,6 +118,7 @@ class Controls:
 
         return await self._control(request, unfreeze, "resumed")
 
+    @get(f"{routes.PULL}/confirm")
     async def confirm(self, request: web.Request) -> web.Response:
         """Show what a request costs, with the button that makes it."""
         kind, number = request.query.get("do", ""), routes.number_of(request)
@@ -154,6 +145,7 @@ class Controls:
             text=wording,
         )
 
+    @post(f"{routes.PULL}/priority")
     async def prioritise(self, request: web.Request) -> web.Response:
         """Set the priority of a queued pull request."""
         points = parse_priority(await _line(request, "priority"))
@@ -176,6 +168,7 @@ class Controls:
 
         return await self._move(request, repository, attempt)
 
+    @post(f"{routes.PULL}/dequeue")
     async def dequeue(self, request: web.Request) -> web.Response:
         """Dequeue a pull request."""
         repository, login = await self._site.access.writable(request)
@@ -189,6 +182,7 @@ class Controls:
 
         return await self._move(request, repository, attempt)
 
+    @post(f"{routes.PULL}/requeue")
     async def requeue(self, request: web.Request) -> web.Response:
         """Queue the present head, at the end if the pull request is queued; `head` is the one that the page showed."""
         repository, login = await self._site.access.writable(request)

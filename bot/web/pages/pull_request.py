@@ -1,6 +1,5 @@
 """The page of a pull request: what it waits for, its tests and its history; and the records of landings."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from aiohttp import web
@@ -13,7 +12,7 @@ from bot.web.addresses import landings_url
 from bot.web.login.session_cookies import viewer
 from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
-from bot.web.pages.site import Site
+from bot.web.pages.site import Pages, get
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
@@ -25,16 +24,10 @@ from queue_engine.rules.eligibility import may_queue
 from queue_engine.store import Transaction
 
 
-class PullRequestPage:
+class PullRequestPage(Pages):
     """The page of a pull request."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the route of the page."""
-        return [web.get(routes.PULL, self._show)]
-
+    @get(routes.PULL)
     async def _show(self, request: web.Request) -> web.Response:
         site, engine, now = self._site, self._site.engine, self._site.engine.clock.now()
         repository, number = await site.access.readable(request), routes.number_of(request)
@@ -115,16 +108,10 @@ def _before(request: web.Request) -> int | None:
     return int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 19 else None
 
 
-class LandingsPage:
+class LandingsPage(Pages):
     """The list of a repository's landings."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the route of the page."""
-        return [web.get(f"{routes.REPOSITORY}/landings", self._show)]
-
+    @get(f"{routes.REPOSITORY}/landings")
     async def _show(self, request: web.Request) -> web.Response:
         repository = await self._site.access.readable(request)
         listing = query(request, LandingQuery)

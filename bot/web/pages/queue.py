@@ -8,7 +8,7 @@ from aiohttp import web
 from bot.api import routes
 from bot.web.addresses import queue_url
 from bot.web.pages import wording
-from bot.web.pages.site import Site
+from bot.web.pages.site import Pages, get
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
@@ -20,16 +20,10 @@ from queue_engine.queries.request_status import load_requests
 from queue_engine.store.request_records import RequestStatusKind
 
 
-class QueuePage:
+class QueuePage(Pages):
     """The page of a queue."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the route of the page."""
-        return [web.get(routes.BRANCH, self._show)]
-
+    @get(routes.BRANCH)
     async def _show(self, request: web.Request) -> web.Response:
         site, engine = self._site, self._site.engine
         repository, branch = await site.access.readable(request), routes.branch_of(request)
@@ -81,16 +75,10 @@ DEAD_COUNTED = 100
 """How many dead letters the overview counts at most."""
 
 
-class OverviewPage:
+class OverviewPage(Pages):
     """The first page, and the page of a repository."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes of the pages."""
-        return [web.get("/", self._overview), web.get(routes.REPOSITORY, self._repository)]
-
+    @get("/")
     async def _overview(self, request: web.Request) -> web.Response:
         who, engine = self._site.entrance(request), self._site.engine
         async with engine.store.reading() as tx:
@@ -108,6 +96,7 @@ class OverviewPage:
             request, views, title="Queues", repository=None, shadows=shadows, dead=len(dead), complete=complete
         )
 
+    @get(routes.REPOSITORY)
     async def _repository(self, request: web.Request) -> web.Response:
         repository, engine = await self._site.access.readable(request), self._site.engine
         async with engine.store.reading() as tx:

@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 from aiohttp import web
 from pydantic import Field
 
-from bot.api.api_errors import ApiError, answering_as_json
+from bot.api.api_errors import ApiError
 from bot.api.auth import identify
 from bot.api.events import MAX_REQUESTS
 from bot.api.payload import Payload, cursor_after, json_data, parse_cursor, query
 from bot.web.live.request_watch import PATTERN, RequestAccess, RequestIds, shown, shown_error
 from bot.web.live.streams import EventStreams
 from bot.web.login.session_cookies import Viewer, viewer
-from bot.web.pages.site import Site
+from bot.web.pages.site import Pages, Site, get, post
 from queue_engine.control.pauses import discard_request, retry_request
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Repository
@@ -43,16 +43,14 @@ def _entitled(site: Site, who: Viewer) -> Token:
     return who.token
 
 
-class EventPages:
+class EventPages(Pages):
     """The event stream of sessions. Programs use `/api/v1/events`, or send their token here."""
 
     def __init__(self, site: Site, streams: EventStreams) -> None:
-        self._site, self._streams = site, streams
+        super().__init__(site)
+        self._streams = streams
 
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the route."""
-        return [web.get("/events", answering_as_json(self._events), allow_head=False)]
-
+    @get("/events", for_programs=True, allow_head=False)
     async def _events(self, request: web.Request) -> web.StreamResponse:
         async def renew(request: web.Request) -> Token:
             return await token_again(self._site, request)
@@ -90,24 +88,15 @@ class RequestRow:
     may_retry: bool
 
 
-class RequestPages:
+class RequestPages(Pages):
     """Pages of requests, and their status for scripts and programs."""
 
     def __init__(self, site: Site, ids: RequestIds) -> None:
         """`ids` makes and reads the opaque ids of requests."""
-        self._site, self._ids, self._requests = site, ids, RequestAccess(site.engine, site.access, ids)
+        super().__init__(site)
+        self._ids, self._requests = ids, RequestAccess(site.engine, site.access, ids)
 
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes."""
-        return [
-            web.get("/requests", self._list),
-            web.get("/dead-letters", self._failed),
-            web.get("/requests/status", answering_as_json(self._statuses)),
-            web.get(f"{_ONE}/status", answering_as_json(self._status)),
-            web.post(f"{_ONE}/retry", self._retry),
-            web.post(f"{_ONE}/discard", self._discard),
-        ]
-
+    @get("/requests/status", for_programs=True)
     async def _statuses(self, request: web.Request) -> web.Response:
         token = await token_of(self._site, request)
         found, cursor = await self._load(token, query(request, RequestListing))
@@ -117,14 +106,17 @@ class RequestPages:
         )
         return web.json_response(page.model_dump(mode="json"))
 
+    @get(f"{_ONE}/status", for_programs=True)
     async def _status(self, request: web.Request) -> web.Response:
         token = await token_of(self._site, request)
         found = await self._requests.find(token, request.match_info["id"])
         return web.json_response(json_data(shown(found, token, request.match_info["id"])))
 
+    @get("/requests")
     async def _list(self, request: web.Request) -> web.Response:
         return await self._render(request, "requests.html", query(request, RequestListing))
 
+    @get("/dead-letters")
     async def _failed(self, request: web.Request) -> web.Response:
         listing = query(request, RequestListing).model_copy(update={"state": RequestStatusKind.FAILED})
         return await self._render(request, "dead_letters.html", listing)
@@ -169,12 +161,14 @@ class RequestPages:
             first |= {each.id: each for each in of_state}
         return (*first.values(), *(each for each in found if each.id not in first))
 
+    @post(f"{_ONE}/retry")
     async def _retry(self, request: web.Request) -> web.Response:
         found, by = await self._changed_by(request)
         if not await retry_request(self._site.engine, found, by):
             raise ApiError(409, "this request is not failed any more, or another person has retried it")
         return self._site.see_other(request, "/requests", "IMQ tries it again.")
 
+    @post(f"{_ONE}/discard")
     async def _discard(self, request: web.Request) -> web.Response:
         if not viewer(request).operator:
             raise ApiError(403, "only operators of IMQ (IMQ_OPERATORS) discard dead letters")

@@ -10,7 +10,7 @@ from bot.api.branch_routes import StatisticsQuery
 from bot.api.payload import query
 from bot.web.addresses import shadow_url
 from bot.web.pages.render import render
-from bot.web.pages.site import Site
+from bot.web.pages.site import Pages, get
 from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.queries.shadow_report import ShadowReport, load_shadow_report
 
@@ -30,16 +30,10 @@ _DIFFERENCES = {
 }
 
 
-class ShadowPage:
+class ShadowPage(Pages):
     """The report of shadow mode as a page."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the route of the page."""
-        return [web.get(f"{routes.REPOSITORY}/shadow", self._show)]
-
+    @get(f"{routes.REPOSITORY}/shadow")
     async def _show(self, request: web.Request) -> web.Response:
         engine = self._site.engine
         repository = await self._site.access.readable(request)

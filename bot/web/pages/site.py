@@ -2,16 +2,18 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from bot.api.api_errors import ApiError, known_error
+from bot.api.api_errors import ApiError, answering_as_json, known_error
 from bot.api.auth import READING
 from bot.api.permissions import Access
+from bot.api.routes import H, Handlers, noted
 from bot.http.form import Refused, check_header, read_form
 from bot.web.addresses import login_url, own_path
 from bot.web.login.session_cookies import ANONYMOUS, Flash, Viewer, view_as, viewer, write_cookies
@@ -51,14 +53,6 @@ ROUTES: web.AppKey[tuple[tuple[str, str], ...]] = web.AppKey("page_routes", tupl
 
 _PAGE: web.RequestKey[bool] = web.RequestKey("page", bool)
 _log = structlog.get_logger("imq.pages")
-
-
-class Pages(Protocol):
-    """Some pages of one subject."""
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return their routes. Each POST is a form's, and carries the session's `csrf`."""
-        ...
 
 
 class LoginNeeded(Exception):
@@ -161,6 +155,26 @@ class Site:
         shown = await self.render(request, "error.html", status=status, title=title, sentence=sentence)
         shown.headers.update(error.headers)
         return shown
+
+
+def address(method: str, *paths: str, for_programs: bool = False, **more: Any) -> Callable[[H], H]:
+    """Have a method of `Pages` answer at these addresses; `for_programs`: its errors are JSON, and no pages."""
+    answered = answering_as_json if for_programs else lambda handler: handler
+    return noted(lambda handler, path=path: web.RouteDef(method, path, answered(handler), more) for path in paths)
+
+
+get, post = partial(address, "GET"), partial(address, "POST")
+
+
+class Pages(Handlers):
+    """Pages of one subject, each of which a method answers. Each POST is a form's, and carries the session's `csrf`."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def routes(self) -> Sequence[web.RouteDef]:
+        """Return the routes."""
+        return [create(getattr(self, name)) for name, notes in self._notes.items() for create in notes]
 
 
 def add_pages(app: web.Application, site: Site, pages: Iterable[Pages]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from io import StringIO
@@ -22,10 +22,11 @@ from pydantic import Field
 from bot.api import routes
 from bot.api.branch_routes import STATISTICS, StatisticsQuery
 from bot.api.payload import json_data, query
+from bot.api.routes import H
 from bot.web.addresses import queue_url
 from bot.web.pages.charts import Bar, columns, rows
 from bot.web.pages.render import duration
-from bot.web.pages.site import Site
+from bot.web.pages.site import Pages, Site, get
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason, WaitKind
@@ -261,26 +262,14 @@ _PULLS = (
 )
 
 
-class StatisticsPages:
+def _at(ending: str) -> Callable[[H], H]:
+    return get(*(f"{path}{ending}" for path in (STATISTICS, "/statistics")))
+
+
+class StatisticsPages(Pages):
     """Statistics of one queue and of all, and the pull requests behind each bar."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes of the pages and files."""
-        return [
-            web.get(f"{path}{ending}", handler)
-            for path in (STATISTICS, "/statistics")
-            for ending, handler in (
-                ("", self._page),
-                (".json", self._json),
-                (".csv", self._csv),
-                ("/pulls", self._pulls),
-                ("/pulls.csv", self._pulls_csv),
-            )
-        ]
-
+    @_at("")
     async def _page(self, request: web.Request) -> web.Response:
         days = statistics_query(request).days
         scope, found = await self._load(request)
@@ -300,14 +289,17 @@ class StatisticsPages:
             reason_name=reason_name,
         )
 
+    @_at(".json")
     async def _json(self, request: web.Request) -> web.Response:
         _, found = await self._load(request)
         return web.json_response(json_data(found))
 
+    @_at(".csv")
     async def _csv(self, request: web.Request) -> web.Response:
         _, found = await self._load(request)
         return csv_response("statistics.csv", _FIGURES, _figures(found))
 
+    @_at("/pulls")
     async def _pulls(self, request: web.Request) -> web.Response:
         asked = pulls_query(request)
         scope, found = await self._listed(request, asked, ON_PAGE + 1)
@@ -324,6 +316,7 @@ class StatisticsPages:
             waits=_WAITS,
         )
 
+    @_at("/pulls.csv")
     async def _pulls_csv(self, request: web.Request) -> web.StreamResponse:
         asked, scope = pulls_query(request), await scope_of(self._site, request)
         return await stream_csv(request, "pull-requests.csv", _PULLS, self._pull_rows(scope, asked))

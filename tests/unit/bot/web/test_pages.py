@@ -1,6 +1,6 @@
 """The frame of all pages: headers, errors, files, forms."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ from bot.web.addresses import login_url, own_path
 from bot.web.login.session_cookies import ANONYMOUS, Viewer, viewer
 from bot.web.pages import wording
 from bot.web.pages.render import duration, environment
-from bot.web.pages.site import Site, add_pages
+from bot.web.pages.site import Pages, Site, add_pages, get, post
 from bot.web.pages.static_files import static_url
 from github_emulator import ManualClock
 from queue_engine.domain.errors import Unavailable
@@ -28,15 +28,11 @@ HTML = {"Accept": "text/html,application/xhtml+xml"}
 MONA = Viewer(replace(ANONYMOUS.token, grant=TokenPolicy(login="mona", person_id=7)), csrf="her secret")
 
 
-class Examples:
+class Examples(Pages):
     """Pages that answer as the tests need."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
-    def routes(self) -> Sequence[web.RouteDef]:
-        return [web.get("/example/{what}", self._show), web.post("/example/{what}", self._show)]
-
+    @get("/example/{what}")
+    @post("/example/{what}")
     async def _show(self, request: web.Request) -> web.Response:
         match request.match_info["what"]:
             case "hidden":
@@ -48,9 +44,9 @@ class Examples:
             case "broken":
                 raise RuntimeError("the password is hunter2")
             case "entrance":
-                self.site.entrance(request)
+                self._site.entrance(request)
         name = request.query.get("title", viewer(request).login)
-        return await self.site.render(request, "error.html", title=name, sentence="<b>bold</b>")
+        return await self._site.render(request, "error.html", title=name, sentence="<b>bold</b>")
 
 
 @dataclass
