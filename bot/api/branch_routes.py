@@ -1,6 +1,5 @@
 """`/api/v1/repositories/{owner}/{repo}/queues` and `…/branches/{branch}/…`: queues, control, statistics, shadow."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,10 +15,10 @@ from bot.api.views import QueueAnswer, QueuesAnswer
 from queue_engine.commands.commands import FARTHEST
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
-from queue_engine.control.pauses import ControlResult
+from queue_engine.control.pauses import Control, ControlResult
 from queue_engine.core.observability import trace
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.model import Repository, RepositoryName
+from queue_engine.domain.model import RepositoryName
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding
 from queue_engine.effects.context import Change
 from queue_engine.queries.queue_statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
@@ -30,9 +29,6 @@ from queue_engine.store.departures import DepartureQuery
 _PAUSE, _FREEZE = f"{routes.BRANCH}/pause", f"{routes.BRANCH}/freeze"
 
 _LINE = r"^[^\x00-\x1f\x7f]*$"
-
-_Control = Callable[[Change, Repository, str, str], Awaitable[ControlResult]]
-"""Controls the queue of this branch for the person with this login."""
 
 
 class PauseCall(Payload):
@@ -148,18 +144,13 @@ class BranchRoutes(Routes):
     @_control("POST", _PAUSE, "pause_queue", "Pauses a queue.", body=PauseCall)
     async def pause(self, request: web.Request) -> web.Response:
         """Answer 200: the queue is paused until somebody resumes it; also if it was paused before."""
-        reason = payload(request, PauseCall).reason
-
-        async def pause(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.pause(change, repository, branch, by=login, reason=reason)
-
-        return await self._control(request, pause)
+        return await self._control(request, partial(pauses.pause, reason=payload(request, PauseCall).reason))
 
     @_control("DELETE", _PAUSE, "resume_queue", "Resumes a queue.", body=EmptyBody)
     async def resume(self, request: web.Request) -> web.Response:
         """Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers."""
         payload(request, EmptyBody)
-        return await self._control(request, _resume)
+        return await self._control(request, pauses.resume)
 
     @_control("PUT", _FREEZE, "freeze_queue", "Freezes a queue until an instant.", body=FreezeCall, refusals=(422,))
     async def freeze(self, request: web.Request) -> web.Response:
@@ -171,19 +162,15 @@ class BranchRoutes(Routes):
         if call.until - now > FARTHEST:
             sentence = f"a freeze lasts at most {FARTHEST.days} days; configure longer ones in .github/imq.yml"
             raise ApiError(422, sentence)
-
-        async def freeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.freeze(change, repository, branch, by=login, until=call.until, reason=call.reason)
-
-        return await self._control(request, freeze)
+        return await self._control(request, partial(pauses.freeze, until=call.until, reason=call.reason))
 
     @_control("DELETE", _FREEZE, "thaw_queue", "Ends a freeze by hand.", body=EmptyBody)
     async def unfreeze(self, request: web.Request) -> web.Response:
         """Answer 200: the queue has no freeze by hand; other blockers stay."""
         payload(request, EmptyBody)
-        return await self._control(request, _unfreeze)
+        return await self._control(request, pauses.unfreeze)
 
-    async def _control(self, request: web.Request, control: _Control) -> web.Response:
+    async def _control(self, request: web.Request, control: Control) -> web.Response:
         """Apply a control, and answer with the queue's blockers. Raises ApiError and GitHubError."""
         engine, branch = self._engine, routes.branch_of(request)
         repository, login = await self._access.controllable(request)
@@ -195,7 +182,7 @@ class BranchRoutes(Routes):
         policy = await engine.policies.of(repository, branch)
         with trace.span("api control"):
             async with engine.change() as change:
-                result = await control(change, repository, branch, login)
+                result = await control(change, repository, branch, by=login)
                 answer = _answer(result, policy, change)
                 return await finish_call(request, change.tx, answer.model_dump(mode="json"))
 
@@ -233,14 +220,6 @@ class BranchRoutes(Routes):
         async with self._engine.store.reading() as tx:
             report = await load_shadow_report(tx, since, repository=repository)
         return web.json_response(json_data(ShadowAnswer.model_validate(report)))
-
-
-async def _resume(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-    return await pauses.resume(change, repository, branch, by=login)
-
-
-async def _unfreeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-    return await pauses.unfreeze(change, repository, branch, by=login)
 
 
 def _answer(result: ControlResult, policy: Policy, change: Change) -> ControlAnswer:

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from bot.api.api_errors import RETRY_AFTER_OUTAGE, ApiError
-from bot.api.views import QueueCall, QueuedAnswer, as_json, state_fields
+from bot.api.views import DequeuedAnswer, QueueCall, QueuedAnswer, as_json, state_fields
 from notifications import texts
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
-from queue_engine.admission.enqueue import MergePending, NotQueued, Queued
+from queue_engine.admission.enqueue import MergePending, NotQueued, Queued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.commands import PRIORITIES
 from queue_engine.config.model import Policy
@@ -81,14 +81,29 @@ class PullRequests:
                     await finish(tx, body, status)
 
                 policy, points = queued.policy, call.priority
-                return status, await self.prioritise(repository, number, policy, points, by=by, finish=finish_as)
+                return status, await self.prioritise(repository, number, points, by=by, policy=policy, finish=finish_as)
         return status, await self.answer(queued)
 
     async def prioritise(
-        self, repository: Repository, number: int, policy: Policy, priority: int | str, *, by: str, finish: Finish
+        self,
+        repository: Repository,
+        number: int,
+        priority: int | str,
+        *,
+        by: str,
+        policy: Policy | None = None,
+        finish: Finish | None = None,
     ) -> Any:
-        """Set the priority, and answer which pull requests that delays. Raises NotQueued."""
+        """Set the priority, and answer which pull requests that delays; `policy` is read where it is not known.
+
+        Raises NotQueued and GitHubError.
+        """
         points = PRIORITIES[priority] if isinstance(priority, str) else priority
+        if policy is None:
+            case = await load_case(self._engine, repository, number)
+            if case.entry is None:
+                raise NotQueued
+            policy = (await case.with_policy(self._engine, case.entry.base_branch)).policy
 
         async def attempt() -> Any:
             async with self._engine.change() as change:
@@ -99,10 +114,53 @@ class PullRequests:
                 policies = {entry.base_branch: policy}
                 found = await load_pull_request(change.tx, repository.id, number, policies, change.now)
                 body = QueuedAnswer.of(result.entry, policy, found, result.delay).model_dump(mode="json")
-                await finish(change.tx, body, 200)
+                if finish is not None:
+                    await finish(change.tx, body, 200)
                 return body
 
-        return await retry_on_conflict(attempt)
+        return await _retry_on_conflict(attempt)
+
+    async def requeue(
+        self,
+        repository: Repository,
+        number: int,
+        *,
+        by: str,
+        head_sha: str | None,
+        delivery: str | None = None,
+        joins: bool = False,
+    ) -> Queued:
+        """Queue the present head at the end; `joins`: also of a pull request that is not queued.
+
+        Raises RejectionError, NotQueued, MergePending, SlotsBusy and GitHubError.
+        """
+
+        async def attempt() -> Queued:
+            case = await load_case(self._engine, repository, number, delivery=delivery)
+            call = enqueue.enqueue if joins and case.entry is None else enqueue.requeue
+            return await call(self._engine, case, by=by, head_sha=head_sha)
+
+        return await _retry_on_conflict(attempt)
+
+    async def dequeue(self, repository: Repository, number: int, *, by: str, finish: Finish | None = None) -> Any:
+        """Dequeue a pull request, and answer whether it left: if not, GitHub decides about its merge.
+
+        Raises RejectionError, NotQueued and GitHubError.
+        """
+
+        async def attempt() -> Any:
+            case = await load_case(self._engine, repository, number)
+            permitted = await authorize_dequeue(self._engine, case, by=by)
+            async with self._engine.change() as change:
+                left = await dequeue_by_user(change, permitted)
+                found = await load_pull_request(change.tx, repository.id, number, {}, change.now)
+                fields = state_fields(found, repository, permitted.case.policy)
+                body = DequeuedAnswer(**fields, repository=repository, number=number, left=left).model_dump(mode="json")
+                if finish is not None:
+                    await finish(change.tx, body, 200 if left else 202)
+                return body
+
+        return await _retry_on_conflict(attempt)
 
     @asynccontextmanager
     async def refusals(self, repository: Repository, number: int) -> AsyncIterator[None]:
@@ -123,7 +181,7 @@ class PullRequests:
             raise ApiError(409, "the merge of this pull request has started", **as_json(fields)) from None
 
 
-async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
+async def _retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     """Try again when another process changed the entry in the meantime."""
     for _ in range(_MAX_ATTEMPTS - 1):
         with suppress(StaleRecord):

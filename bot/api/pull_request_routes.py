@@ -9,22 +9,18 @@ from pydantic import Field
 
 from bot.api import routes
 from bot.api.api_errors import ApiError
-from bot.api.enqueueing import Finish, PullRequests, retry_on_conflict
+from bot.api.enqueueing import Finish, PullRequests
 from bot.api.idempotent import delivery_id, finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
 from bot.api.permissions import Access
 from bot.api.routes import Caller, Routes, read, route
-from bot.api.views import DequeuedAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer, state_fields
+from bot.api.views import DequeuedAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
-from queue_engine.admission import enqueue
-from queue_engine.admission.case import load_case
-from queue_engine.admission.enqueue import NotQueued, Queued, authorize_dequeue, dequeue_by_user
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.queries.pull_request_status import load_pull_request
 from queue_engine.store import Transaction
 
 _QUEUE = f"{routes.PULL}/queue"
@@ -145,11 +141,7 @@ class QueueRoutes(Routes):
         number, finish = routes.number_of(request), _finish(request)
         with trace.span("api prioritise"):
             async with self._pulls.refusals(repository, number):
-                case = await load_case(self._engine, repository, number)
-                if case.entry is None:
-                    raise NotQueued
-                policy = (await case.with_policy(self._engine, case.entry.base_branch)).policy
-                body = await self._pulls.prioritise(repository, number, policy, call.priority, by=login, finish=finish)
+                body = await self._pulls.prioritise(repository, number, call.priority, by=login, finish=finish)
         return web.json_response(body)
 
     @route(
@@ -167,13 +159,10 @@ class QueueRoutes(Routes):
         call, number = payload(request, HeadCall), routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
-
-            async def attempt() -> Queued:
-                case = await load_case(self._engine, repository, number, delivery=delivery_id(request))
-                return await enqueue.requeue(self._engine, case, by=login, head_sha=call.head_sha)
-
             async with self._pulls.refusals(repository, number):
-                queued = await retry_on_conflict(attempt)
+                queued = await self._pulls.requeue(
+                    repository, number, by=login, head_sha=call.head_sha, delivery=delivery_id(request)
+                )
         return web.json_response(await self._pulls.answer(queued), status=202 if queued.new else 200)
 
     @route(
@@ -191,20 +180,9 @@ class QueueRoutes(Routes):
         number = routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):
-
-            async def attempt() -> web.Response:
-                case = await load_case(self._engine, repository, number)
-                permitted = await authorize_dequeue(self._engine, case, by=login)
-                async with self._engine.change() as change:
-                    left = await dequeue_by_user(change, permitted)
-                    found = await load_pull_request(change.tx, repository.id, number, {}, change.now)
-                    fields = state_fields(found, repository, permitted.case.policy)
-                    answer = DequeuedAnswer(**fields, repository=repository, number=number, left=left)
-                    status = 200 if left else 202
-                    return await finish_call(request, change.tx, answer.model_dump(mode="json"), status=status)
-
             async with self._pulls.refusals(repository, number):
-                return await retry_on_conflict(attempt)
+                body = await self._pulls.dequeue(repository, number, by=login, finish=_finish(request))
+        return web.json_response(body, status=200 if body["left"] else 202)
 
     @read(
         f"{routes.REPOSITORY}/pulls",

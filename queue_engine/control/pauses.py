@@ -6,6 +6,7 @@ pass that follows at once announces the change.
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from queue_engine.domain.blocker import BlockerNotices
 from queue_engine.domain.model import PAUSES, Pause, Queue, Repository
@@ -28,6 +29,14 @@ class ControlResult:
     """Numbers of the pull requests in the queue, in order."""
     lifted: tuple[tuple[Reason, str], ...] = ()
     """Each blocker that was lifted, with its detail, the most important first."""
+
+
+class Control(Protocol):
+    """One of the functions below, with its other arguments filled in."""
+
+    async def __call__(self, change: Change, repository: Repository, base_branch: str, /, *, by: str) -> ControlResult:
+        """Control the queue of this branch for the person with this login."""
+        ...
 
 
 async def pause(

@@ -5,29 +5,27 @@ What costs something has a page first, which says what: who is delayed, which ch
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 import structlog
 from aiohttp import web
 
 from bot.api import routes
 from bot.api.api_errors import ApiError
+from bot.api.enqueueing import PullRequests
 from bot.http.form import read_form
 from bot.web.addresses import pull_url, queue_url
 from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
 from bot.web.pages.site import Pages, Site, get, post
 from notifications.render.status import answer_text
-from queue_engine.admission import enqueue
-from queue_engine.admission.case import load_case
-from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.enqueue import MergePending, NotQueued
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.commands import parse_priority, until
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
-from queue_engine.control.pauses import ControlResult
-from queue_engine.domain.errors import StaleRecord
+from queue_engine.control.pauses import Control
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.effects.context import Change
 from queue_engine.queries.control_effect import (
     ControlEffect,
     load_dequeue_effect,
@@ -37,9 +35,6 @@ from queue_engine.queries.control_effect import (
 from queue_engine.store import Transaction
 
 _MOST_REASON = 500
-_MAX_ATTEMPTS = 5
-"""How often a form is tried while other processes change its entry."""
-
 _DONE: Mapping[str, str] = {
     "paused": "The queue is paused. It holds until someone resumes it.",
     "frozen": "The queue is frozen.",
@@ -56,8 +51,6 @@ _DONE: Mapping[str, str] = {
 
 _log = structlog.get_logger("imq.pages")
 
-_Control = Callable[[Change, Repository, str, str], Awaitable[ControlResult]]
-"""Controls the queue of this branch for the person with this login."""
 _Action = Callable[[], Awaitable[str]]
 
 
@@ -67,16 +60,12 @@ class Controls(Pages):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._engine = site.engine
+        self._pulls = PullRequests(site.engine)
 
     @post(f"{routes.BRANCH}/pause")
     async def pause(self, request: web.Request) -> web.Response:
         """Pause the queue until somebody resumes it."""
-        reason = await _line(request, "reason")
-
-        async def pause(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.pause(change, repository, branch, by=login, reason=reason)
-
-        return await self._control(request, pause, "paused")
+        return await self._control(request, partial(pauses.pause, reason=await _line(request, "reason")), "paused")
 
     @post(f"{routes.BRANCH}/freeze")
     async def freeze(self, request: web.Request) -> web.Response:
@@ -94,29 +83,17 @@ class Controls(Pages):
             raise ApiError(400, f"The end of the freeze {fault}") from None
         if more:
             raise ApiError(400, "The end of the freeze has more than an instant; write the reason beside it")
-
-        async def freeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.freeze(change, repository, branch, by=login, until=ends, reason=reason)
-
-        return await self._control(request, freeze, "frozen")
+        return await self._control(request, partial(pauses.freeze, until=ends, reason=reason), "frozen")
 
     @post(f"{routes.BRANCH}/resume")
     async def resume(self, request: web.Request) -> web.Response:
         """Lift all pauses, or the freeze if there is no pause, and test a red base again."""
-
-        async def resume(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.resume(change, repository, branch, by=login)
-
-        return await self._control(request, resume, "resumed")
+        return await self._control(request, pauses.resume, "resumed")
 
     @post(f"{routes.BRANCH}/unfreeze")
     async def unfreeze(self, request: web.Request) -> web.Response:
         """End the freeze by hand, and nothing else."""
-
-        async def unfreeze(change: Change, repository: Repository, branch: str, login: str) -> ControlResult:
-            return await pauses.unfreeze(change, repository, branch, by=login)
-
-        return await self._control(request, unfreeze, "resumed")
+        return await self._control(request, pauses.unfreeze, "resumed")
 
     @get(f"{routes.PULL}/confirm")
     async def confirm(self, request: web.Request) -> web.Response:
@@ -152,58 +129,46 @@ class Controls(Pages):
         if points is None:
             raise ApiError(400, "A priority is high, normal, low, or a number from -1000 to 1000")
         repository, login = await self._site.access.controllable(request)
-        number = routes.number_of(request)
-        case = await load_case(self._engine, repository, number)
-        if case.entry is None:
-            return self._site.see_other(request, pull_url(repository, number), _DONE["gone"])
-        policy = (await case.with_policy(self._engine, case.entry.base_branch)).policy
 
-        async def attempt() -> str:
-            async with self._engine.change() as change:
-                entry = await change.tx.entries.find(repository.id, number)
-                if entry is None:
-                    return "gone"
-                await enqueue.prioritise(change, entry, points, policy, by=login)
-                return "priority"
+        async def prioritise() -> str:
+            await self._pulls.prioritise(repository, routes.number_of(request), points, by=login)
+            return "priority"
 
-        return await self._move(request, repository, attempt)
+        return await self._move(request, repository, prioritise)
 
     @post(f"{routes.PULL}/dequeue")
     async def dequeue(self, request: web.Request) -> web.Response:
         """Dequeue a pull request."""
         repository, login = await self._site.access.writable(request)
-        number = routes.number_of(request)
 
-        async def attempt() -> str:
-            case = await load_case(self._engine, repository, number)
-            permitted = await authorize_dequeue(self._engine, case, by=login)
-            async with self._engine.change() as change:
-                return "dequeued" if await dequeue_by_user(change, permitted) else "merging"
+        async def dequeue() -> str:
+            done = await self._pulls.dequeue(repository, routes.number_of(request), by=login)
+            return "dequeued" if done["left"] else "merging"
 
-        return await self._move(request, repository, attempt)
+        return await self._move(request, repository, dequeue)
 
     @post(f"{routes.PULL}/requeue")
     async def requeue(self, request: web.Request) -> web.Response:
-        """Queue the present head, at the end if the pull request is queued; `head` is the one that the page showed."""
+        """Queue the present head, at the end if it is queued; `head_sha` is the one that the page showed."""
         repository, login = await self._site.access.writable(request)
-        number, head = routes.number_of(request), await _line(request, "head") or None
+        head = await _line(request, "head_sha") or None
 
-        async def attempt() -> str:
-            case = await load_case(self._engine, repository, number)
-            call = enqueue.enqueue if case.entry is None else enqueue.requeue
-            found = await call(self._engine, case, by=login, head_sha=head)
+        async def requeue() -> str:
+            found = await self._pulls.requeue(
+                repository, routes.number_of(request), by=login, head_sha=head, joins=True
+            )
             return "queued" if found.entry.is_ready else "waits"
 
-        return await self._move(request, repository, attempt)
+        return await self._move(request, repository, requeue)
 
-    async def _control(self, request: web.Request, control: _Control, done: str) -> web.Response:
+    async def _control(self, request: web.Request, control: Control, done: str) -> web.Response:
         branch = routes.branch_of(request)
         repository, login = await self._site.access.controllable(request)
         async with self._engine.store.reading() as tx:
             if await tx.queues.find(repository.id, branch) is None:
                 raise routes.no_such_branch()
         async with self._engine.change() as change:
-            result = await control(change, repository, branch, login)
+            result = await control(change, repository, branch, by=login)
         _log.info("queue_controlled", repository=repository.full_name, base_branch=branch, by=login, done=done)
         message = _DONE[done if result.changed else "unchanged"]
         return self._site.see_other(request, queue_url(repository, branch), message)
@@ -211,12 +176,12 @@ class Controls(Pages):
     async def _move(self, request: web.Request, repository: Repository, attempt: _Action) -> web.Response:
         number = routes.number_of(request)
         try:
-            done = await _retry_on_conflict(attempt)
+            done = await attempt()
         except RejectionError as refused:
             raise _rejection(refused) from None
         except NotQueued:
             done = "gone"
-        except enqueue.MergePending:
+        except MergePending:
             done = "merging"
         _log.info("pull_request_moved", repository=repository.full_name, number=number, done=done)
         return self._site.see_other(request, pull_url(repository, number), _DONE[done])
@@ -232,16 +197,6 @@ async def _effect(
             return await load_dequeue_effect(tx, entry, policy, now)
         case _:
             return await load_requeue_effect(tx, entry, policy, now)
-
-
-async def _retry_on_conflict(attempt: _Action) -> str:
-    """Try again when another process changed the entry in the meantime."""
-    for _ in range(_MAX_ATTEMPTS - 1):
-        try:
-            return await attempt()
-        except StaleRecord:
-            continue
-    return await attempt()
 
 
 async def _line(request: web.Request, name: str) -> str:
