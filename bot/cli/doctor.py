@@ -1,13 +1,12 @@
 """`imq doctor`: examine the settings, the database, the App and its repositories; read-only."""
 
 import asyncio
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from bot.cli.console import CommandRefused, RepositoryName, echo
-from bot.cli.setup import environ, settings
+from bot.cli.console import CommandRefused, RepositoryName, echo, echo_json, json_option
+from bot.cli.host import environ, settings
 from bot.settings.environment import Settings
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--repository", type=RepositoryName(), help="Examine only this repository.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def doctor(repository: str | None, as_json: bool) -> None:
     """Find faults of settings, database, App and repositories, with their remedies.
 
@@ -31,7 +30,10 @@ def doctor(repository: str | None, as_json: bool) -> None:
         report = asyncio.run(_examine(operators, repository))
     except RepositoryNotFound as problem:
         raise CommandRefused(str(problem)) from None
-    echo(json.dumps(json_data(report), indent=2, ensure_ascii=False) if as_json else report.as_text())
+    if as_json:
+        echo_json(json_data(report))
+    else:
+        echo(report.as_text())
     raise SystemExit(1 if report.findings else 0)
 
 

@@ -1,14 +1,14 @@
 """Show what would happen to a pull request under a configuration, and why, without writing."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from bot.cli.console import CommandRefused
 from bot.cli.github import gateway_of
+from bot.cli.host import open_store
 from bot.cli.triggers import trigger_lines
 from bot.gateway.people import ReadTeam, with_teams
 from bot.settings.environment import Settings
@@ -21,7 +21,6 @@ from queue_engine.config.file import Config, policy_for, rule_for
 from queue_engine.config.freezes import frozen_until
 from queue_engine.config.model import Policy, TrainRules
 from queue_engine.config.shared import limited, not_reviewed
-from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import fault_of
 from queue_engine.core.timing.clock import Clock, SystemClock
 from queue_engine.domain.errors import GitHubError, NotFound
@@ -30,13 +29,12 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import SharedConfig, has_label
 from queue_engine.domain.port import GitHub
 from queue_engine.executor.triggers import choice_at
-from queue_engine.migrations import MigrationState, migration_state
 from queue_engine.queries.pull_request_status import load_reply_facts
 from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check, run_checks
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, check_eligibility
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.reviews import commit_message, merge_method
-from queue_engine.store import Store, Transaction
+from queue_engine.store import Transaction
 from queue_engine.workflows.event_context import CandidateContext
 
 
@@ -59,10 +57,6 @@ def _size(trains: TrainRules) -> str:
     runs = "as many CI runs as CI starts" if trains.runs is None else f"{trains.runs} CI runs"
     runs = "one CI run" if trains.runs == 1 else runs
     return f"IMQ would test up to {trains.max_size} pull requests together, with {runs} at once"
-
-
-class DryRunFailed(Exception):
-    """GitHub did not answer; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +131,7 @@ def _split(lines: Iterable[str]) -> Iterable[str]:
 async def dry_run(
     settings: Settings, config: Config, repository: str, number: int, *, by: str | None = None, shared: bool = False
 ) -> DryRun:
-    """Ask GitHub, as the App of these settings, and IMQ's database. Raises DryRunFailed when GitHub does not answer.
+    """Ask GitHub, as the App of these settings, and IMQ's database. Raises CommandRefused when GitHub does not answer.
 
     `shared` says that the configuration is the one in the owner's repository `.github`.
     """
@@ -156,9 +150,9 @@ async def dry_run(
                 result = replace(result, missing_label=label)
             missing = gateway.missing_permissions(found.installation_id)
         except NotFound:
-            raise DryRunFailed(f"The App sees no pull request {number} in {repository}.") from None
+            raise CommandRefused(f"The App sees no pull request {number} in {repository}.") from None
         except GitHubError as error:
-            raise DryRunFailed(f"GitHub refused: {error.message}") from None
+            raise CommandRefused(f"GitHub refused: {error.message}") from None
     policy = policy_of(result.base_branch)
     result = replace(result, missing_permissions=tuple(f"{name}: {words}" for name, words in missing.items()))
     return replace(
@@ -180,7 +174,7 @@ async def _repository(github: GitHub, name: str) -> Repository:
         for repository in await github.repositories(installation_id):
             if repository.full_name.casefold() == name.casefold():
                 return repository
-    raise DryRunFailed(f"The App is not installed on {name}.")
+    raise CommandRefused(f"The App is not installed on {name}.")
 
 
 async def predict(
@@ -337,26 +331,16 @@ async def describe_status(
     settings: Settings, repository_id: int, number: int, base_branch: str, policy: Policy, now: datetime
 ) -> tuple[str, ...]:
     """Return sentences of IMQ's database: its position and the queue's blockers, or why it could not be read."""
-    database = Database(settings.database_url.get_secret_value())
     try:
-        file = database.url.database or ""
-        if database.dialect == "sqlite" and not await asyncio.to_thread(Path(file).exists):
-            # Connecting would create an empty file in the current directory.
-            return (_unknown_state(f"no database {file} here"),)
-        if await migration_state(database) is not MigrationState.USABLE:
-            return (_unknown_state("the database has another version"),)
-        async with Store(database).reading() as tx:
+        async with open_store(settings) as store, store.reading() as tx:
             return await _status_of(tx, repository_id, number, base_branch, policy, now)
+    except CommandRefused as refused:
+        why = refused.message
     except Exception as error:
         if (fault := fault_of(error)) is None:
             raise
-        return (_unknown_state(fault.sentence.rstrip(".")),)
-    finally:
-        await database.close()
-
-
-def _unknown_state(why: str) -> str:
-    return f"The state of the queue is unknown: {why}."
+        why = fault.sentence
+    return (f"The state of the queue is unknown: {why}",)
 
 
 async def _status_of(

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
+from bot.cli.console import CommandRefused
 from bot.gateway.gateway import Gateway
 from bot.gateway.http.client import Call
 from bot.gateway.http.connection import Connection, Page
@@ -45,20 +46,16 @@ async def gateway_of(settings: Settings, clock: Clock) -> AsyncIterator[Gateway]
         )
 
 
-class LookupFailed(Exception):
-    """GitHub did not return the account; the message says why."""
-
-
 async def account_of(settings: Settings, login: str) -> Actor:
-    """Ask GitHub, as the App of these settings, for the account with this login. Raises LookupFailed."""
+    """Ask GitHub, as the App of these settings, for the account of this login. Raises CommandRefused."""
     async with gateway_of(settings, SystemClock()) as gateway:
         try:
             installations = await gateway.installations()
             if not installations:
-                raise LookupFailed(f"The App is not installed, so IMQ cannot look up {login}.")
+                raise CommandRefused(f"The App is not installed, so IMQ cannot look up {login}.")
             account = await gateway.people.by_login(installations[0], login)
         except GitHubError as error:
-            raise LookupFailed(f"IMQ could not look up {login}: {error.message}") from None
+            raise CommandRefused(f"IMQ could not look up {login}: {error.message}") from None
     if account is None:
-        raise LookupFailed(f"GitHub has no account {login}.")
+        raise CommandRefused(f"GitHub has no account {login}.")
     return account

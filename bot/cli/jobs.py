@@ -5,8 +5,8 @@ from collections import Counter
 
 import click
 
-from bot.cli.console import echo
-from bot.cli.setup import account, columns, instant, run_with_store
+from bot.cli.console import columns, echo, instant
+from bot.cli.host import account, run_with_store
 from bot.logs.configure import mask
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.timing.clock import SystemClock

@@ -5,9 +5,8 @@ from datetime import datetime
 
 import click
 
-from bot.cli.console import CommandRefused, RepositoryName, echo
-from bot.cli.setup import account, run_with_store, settings, with_database
-from bot.cli.shadow import StartTime
+from bot.cli.console import RepositoryName, echo
+from bot.cli.host import StartTime, account, find_repository, run_with_store, settings, with_database
 from bot.passport.keys import PassportKeys, line_of, public_keys
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.store import Store
@@ -32,10 +31,7 @@ def export(since: datetime | None, repository: str | None) -> None:
     async def work(store: Store) -> None:
         async with store.reading() as tx:
             echo(json.dumps({"keys": public_keys(await tx.landing_keys.all())}))
-            wanted = None if repository is None else await tx.queues.repository(*repository.split("/", 1))
-        if repository is not None and wanted is None:
-            raise CommandRefused(f"IMQ does not know {repository}.")
-        repository_id, last = None if wanted is None else wanted.id, 0
+            repository_id, last = None if repository is None else (await find_repository(tx, repository)).id, 0
         while True:
             # One page at a time: a million landings need no more memory than some.
             async with store.reading() as tx:

@@ -24,7 +24,7 @@ COMMANDS = {
         "web": ("bot.cli.processes:web", "Run the process that receives webhooks and serves pages."),
         "worker": ("bot.cli.processes:worker", "Run a process that advances the queues."),
         "migrate": ("bot.cli.processes:migrate", "Create or update the database's tables."),
-        "resume": ("bot.cli.processes:resume", "Resume a paused queue."),
+        "resume": ("bot.cli.resume:resume", "Resume a paused queue."),
         "jobs": ("bot.cli.jobs:jobs", "Show, retry or discard dead letters: jobs that failed for good."),
         "token": ("bot.cli.token_commands:token", "Manage tokens of the HTTP API."),
         "sinks": ("bot.cli.sinks:sinks", "Show and test where messages go besides GitHub."),

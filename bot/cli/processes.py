@@ -1,4 +1,4 @@
-"""Commands that run IMQ's processes and the demo, migrate the database, and resume a queue."""
+"""Commands that run IMQ's processes and the demo, and migrate the database."""
 
 import asyncio
 import sys
@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import click
 
-from bot.cli.console import CommandRefused, RepositoryName, echo
-from bot.cli.setup import check_file, environ, host_settings, run_with_store
-from bot.cli.setup import settings as _settings
+from bot.cli.console import CommandRefused, echo
+from bot.cli.host import check_file, environ, host_settings
+from bot.cli.host import settings as _settings
 from bot.logs.printable import printable
 from bot.process.process_memory import imported_for_good, keep_small
 from bot.settings.environment import Settings, may_be_stored
@@ -37,30 +37,21 @@ def migrate() -> None:
     """Create or update the database's tables."""
     settings = host_settings()
     check_file(settings.database_url.get_secret_value())
-    from bot.cli import maintenance
-    from queue_engine.migrations import MigrationError
+    from queue_engine import migrations
+    from queue_engine.core.database.database import Database
+
+    async def migrated() -> None:
+        database = Database(settings.database_url.get_secret_value())
+        try:
+            await migrations.migrate(database)
+        finally:
+            await database.close()
 
     try:
-        asyncio.run(maintenance.migrate(settings))
-        echo("The database has the tables of this version.")
-    except MigrationError as problem:
+        asyncio.run(migrated())
+    except migrations.MigrationError as problem:
         raise CommandRefused(str(problem)) from None
-
-
-@click.command()
-@click.argument("repository", metavar="OWNER/REPO", type=RepositoryName())
-@click.argument("branch", default="main")
-def resume(repository: str, branch: str) -> None:
-    """Resume the paused queue of a base branch; without BRANCH that of main."""
-    from bot.cli import maintenance
-    from notifications.sinks.sink import SinkJobs
-
-    try:
-        jobs_of = SinkJobs(host_settings(quiet=True).sinks).of_event
-        cause = run_with_store(lambda store: maintenance.resume(store, repository, branch, jobs_of=jobs_of))
-    except maintenance.NotPaused as problem:
-        raise click.ClickException(str(problem)) from None
-    echo(f"Resumed the queue of {repository} for {branch}, which was paused for {cause}")
+    echo("The database has the tables of this version.")
 
 
 @click.command()
@@ -102,7 +93,6 @@ def _run(*, web: bool, worker: bool) -> None:
         from bot.process import lifecycle
         from bot.process.sqlite_file import StartRefused
         from bot.process.traces import exported
-        from queue_engine.core.database.outage import fault_of
 
     try:
         with ExitStack() as stack, exported(given):
@@ -118,7 +108,3 @@ def _run(*, web: bool, worker: bool) -> None:
                 asyncio.run(setup_mode.run(given, settings, web=web, worker=worker, bound=bound))
     except StartRefused as problem:
         raise CommandRefused(printable(str(problem))) from None
-    except Exception as error:
-        if (fault := fault_of(error)) is None:
-            raise
-        raise CommandRefused(fault.sentence) from None

@@ -13,14 +13,13 @@ import click
 from pydantic import ValidationError
 
 from bot.cli.console import CommandRefused, RepositoryName, echo
-from bot.cli.setup import host_settings, run_with_store
-from bot.cli.shadow import StartTime
+from bot.cli.host import StartTime, find_repository, host_settings, run_with_store
 from bot.process.sqlite_file import FileRefused, exclusive
 from queue_engine.core.database.database import database_url
 from queue_engine.core.read_model import adapter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.model import Repository
-from queue_engine.store import EntryConflict, Store, Transaction
+from queue_engine.store import EntryConflict, Store
 from queue_engine.store.action_records import FIRST, ActionRecord
 from queue_engine.store.figures import ALIVE
 from queue_engine.store.queue_file import FORMAT, MARK_COPY, VERSION, QueueFile, file_lines, read_queues
@@ -55,7 +54,7 @@ def export_queues(
         with _without_processes("export"):
             await _refuse_beside_processes(store)
             async with store.reading() as tx:
-                wanted = await _wanted(tx, repository)
+                wanted = None if repository is None else await find_repository(tx, repository)
                 chosen = None if wanted is None else wanted.id
                 file = await read_queues(tx.connection, SystemClock().now(), chosen)
                 async for line in file_lines(tx.connection, file, chosen):
@@ -93,14 +92,6 @@ def _write(stream: TextIO, line: str) -> None:
     stream.write(f"{line}\n")
 
 
-async def _wanted(tx: Transaction, name: str | None) -> Repository | None:
-    """Return the repository of this name; None without one. Raises CommandRefused for an unknown one."""
-    found = None if name is None else await tx.queues.repository(*name.split("/", 1))
-    if found is None and name is not None:
-        raise CommandRefused(f"{name} has no queue.")
-    return found
-
-
 async def timeline_lines(store: Store, repository: str | None) -> AsyncIterator[str]:
     """Yield the events of the timeline as the API has them, a line of JSON each, the oldest first."""
     from bot.api.events import EventAnswer
@@ -108,7 +99,7 @@ async def timeline_lines(store: Store, repository: str | None) -> AsyncIterator[
     repositories: dict[int, Repository | None] = {}
     last = 0
     async with store.reading() as tx:
-        wanted = await _wanted(tx, repository)
+        wanted = None if repository is None else await find_repository(tx, repository)
         while page := await tx.timeline.since(last, limit=_AT_ONCE):
             last = page[-1].id
             for each in page:
@@ -123,7 +114,7 @@ async def timeline_lines(store: Store, repository: str | None) -> AsyncIterator[
 async def audit_lines(store: Store, repository: str | None, since: datetime | None = None) -> AsyncIterator[str]:
     """Yield who did what as the API has it, a line of JSON each, the oldest first."""
     async with store.reading() as tx:
-        wanted = await _wanted(tx, repository)
+        wanted = None if repository is None else await find_repository(tx, repository)
         after = None
         while page := await tx.actions.page(since or FIRST, limit=_AT_ONCE, after=after):
             after = page[-1].at, page[-1].id

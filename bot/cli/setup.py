@@ -1,179 +1,23 @@
-"""`imq setup`: register the App. And what commands share: load settings, open the database, print tables."""
+"""`imq setup`: register the GitHub App."""
 
 import asyncio
-import os
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
-import structlog
 
-from bot.cli.console import CommandRefused, echo
-from bot.logs.configure import configure
-from bot.logs.printable import on_one_line
+from bot.cli.console import echo
+from bot.cli.host import account, host_settings, open_store, with_database
 from bot.settings import env_file
-from bot.settings.environment import (
-    CREDENTIALS,
-    HostSettings,
-    QueueSettings,
-    Settings,
-    SettingsProblem,
-    load_host_settings,
-    load_queue_settings,
-    load_settings,
-    may_be_stored,
-    unknown_variables,
-)
+from bot.settings.environment import CREDENTIALS, HostSettings
 from bot.settings.safe_values import HERE, public_url, relay_url, safe_api_url
 
 if TYPE_CHECKING:
     from bot.registration.manifest import Credentials
-    from queue_engine.core.database.database import Database
     from queue_engine.store import Store
-
-T = TypeVar("T")
-S = TypeVar("S", bound=QueueSettings)
-H = TypeVar("H", bound=HostSettings)
-
-_log = structlog.get_logger("imq.settings")
-
-
-def settings(*, quiet: bool = False, web: bool = True) -> Settings:
-    """Load the settings and configure logging; exit with code 2 and a list of all problems.
-
-    A `quiet` command logs only warnings, unless the level is debug. Without `web` no webhooks are received.
-    """
-    return _configured(_load(partial(_load_complete, web=web)), quiet=quiet)
-
-
-def host_settings(*, quiet: bool = False) -> HostSettings:
-    """Load the settings without the App's credentials, as `settings` does."""
-    return _configured(_load(load_host_settings), quiet=quiet)
-
-
-def queue_settings() -> QueueSettings:
-    """Load the settings that concern queues, without those that GitHub needs; exit as `settings` does."""
-    return _load(load_queue_settings)
-
-
-def environ() -> dict[str, str]:
-    """Return the environment, completed by the file `.env` of the current directory. Raises CommandRefused."""
-    try:
-        return env_file.environment(os.environ, Path(env_file.NAME))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandRefused(f"{env_file.NAME} cannot be read: {error}") from None
-
-
-def _load_complete(given: Mapping[str, str], *, web: bool) -> Settings:
-    """Load the settings, with the credentials of the database if there are none beside them."""
-    if may_be_stored(given) and (credentials := _stored_credentials(load_host_settings(given))) is not None:
-        return load_settings(credentials.complete(given), web=web)
-    return load_settings(given, web=web)
-
-
-def _stored_credentials(settings: HostSettings) -> "Credentials | None":
-    from bot.registration.stored import StoredCredentials, WrongSecretKey
-
-    assert settings.secret_key is not None, "it decrypts them"
-    key, former = settings.secret_key, settings.former_secret_key
-    try:
-        return with_database(settings, lambda store: StoredCredentials(store, key, former).load())
-    except WrongSecretKey as problem:
-        raise CommandRefused(str(problem)) from None
-
-
-def _load(load: Callable[[Mapping[str, str]], S]) -> S:
-    try:
-        return load(environ())
-    except SettingsProblem as problem:
-        echo(str(problem), err=True)
-        sys.exit(2)
-
-
-def _configured(found: H, *, quiet: bool) -> H:
-    configure("warning" if quiet and found.log_level == "info" else found.log_level, found.log_format)
-    if unknown := unknown_variables(environ()):
-        _log.warning("unknown_settings", names=", ".join(unknown), advice="IMQ has no such settings")
-    return found
-
-
-def run_with_store(work: Callable[["Store"], Awaitable[T]]) -> T:
-    """Do `work` on the database of the settings. Raises CommandRefused when there is no usable one."""
-    return with_database(host_settings(quiet=True), work)
-
-
-def with_database(settings: HostSettings, work: Callable[["Store"], Awaitable[T]]) -> T:
-    """Do `work` on the database of these settings. Raises CommandRefused when there is no usable one."""
-    # Imported when needed, so that commands which open no database start in a third of the time.
-    from queue_engine.core.database.database import Database
-    from queue_engine.core.database.outage import fault_of
-
-    database = Database(settings.database_url.get_secret_value())
-    file = database.url.database or ""
-    if database.dialect == "sqlite" and not Path(file).exists():
-        # Connecting would create an empty file in the current directory.
-        raise CommandRefused(f"No database {file}. Change to the folder of IMQ, or set DATABASE_URL.")
-    check_file(settings.database_url.get_secret_value())
-    try:
-        return asyncio.run(_run_with_store(database, work))
-    except click.ClickException:
-        raise
-    except Exception as error:
-        if (fault := fault_of(error)) is None:
-            raise
-        raise CommandRefused(fault.sentence) from None
-
-
-def check_file(url: str) -> None:
-    """Refuse an SQLite file that is missing its directory, or that cannot be written. Raises CommandRefused."""
-    from bot.process.sqlite_file import FileRefused, check
-
-    try:
-        check(url)
-    except FileRefused as problem:
-        raise CommandRefused(str(problem)) from None
-
-
-async def _run_with_store(database: "Database", work: Callable[["Store"], Awaitable[T]]) -> T:
-    from queue_engine.migrations import MigrationState, migration_state
-    from queue_engine.store import Store
-
-    try:
-        if await migration_state(database) is not MigrationState.USABLE:
-            raise CommandRefused("The database has another version. Run `imq migrate`.")
-        return await work(Store(database))
-    finally:
-        await database.close()
-
-
-def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a table in plain text, each column as wide as its longest cell."""
-    table = [tuple(map(on_one_line, row)) for row in (titles, *rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in table)
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def instant(at: datetime | None) -> str:
-    """Format an instant to the second, in UTC; a dash for None."""
-    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-
-
-def account() -> str | None:
-    """Return who runs the command, as the operating system names them; None without a name."""
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return None
-
 
 _KEY = "IMQ_SECRET_KEY"
 _KEY_BYTES = 32
@@ -318,16 +162,11 @@ async def _save(options: _Options, settings: HostSettings, credentials: "Credent
         return "The terminal shows the credentials."
     if options.database and settings.secret_key is not None:
         from bot.registration.stored import StoredCredentials
-        from queue_engine.core.database.database import Database
         from queue_engine.core.timing.clock import SystemClock
-        from queue_engine.store import Store
 
-        database = Database(settings.database_url.get_secret_value())
-        try:
-            stored, now = StoredCredentials(Store(database), settings.secret_key), SystemClock().now()
+        async with open_store(settings) as store:
+            stored, now = StoredCredentials(store, settings.secret_key), SystemClock().now()
             await stored.save(credentials, now, by=account(), via="command_line", replace=options.force)
-        finally:
-            await database.close()
         return "The credentials are in the database, encrypted."
     env_file.write(options.path, credentials.settings() | extra)
     return f"The credentials are in {options.path}."

@@ -1,15 +1,15 @@
 """`imq shadow`: what IMQ would have done in repositories in shadow mode."""
 
-import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-from bot.cli.console import RepositoryName, echo
-from bot.cli.setup import columns, host_settings, instant, run_with_store
-from queue_engine.config.kinds import duration, shown
+from bot.cli.console import RepositoryName, columns, echo, echo_json, instant, json_option, page_option
+from bot.cli.host import StartTime, find_repository, host_settings, run_with_store
+from bot.web.pages.shadow import DIFFERENCES, OUTCOMES, report_file
+from queue_engine.config.kinds import shown
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.shadow_pull import (
     BaseState,
@@ -22,45 +22,12 @@ from queue_engine.domain.shadow_pull import (
 from queue_engine.queries.shadow_report import ShadowFigures, ShadowReport, load_shadow_report
 from queue_engine.store import Store
 
-_OUTCOMES = {
-    ShadowOutcome.REJECTED: "not queue it",
-    ShadowOutcome.WAITING: "wait",
-    ShadowOutcome.UPDATING: "update the branch",
-    ShadowOutcome.RERUNNING: "rerun failed jobs",
-    ShadowOutcome.DEQUEUED: "dequeue it",
-    ShadowOutcome.MERGED: "merge",
-}
-_REJECTIONS = {
-    ShadowRejection.REJECTED: "not have queued it",
-    ShadowRejection.CHECKS_NOT_PASSED: "not have merged without passed checks",
-    ShadowRejection.UNTESTED_TREE: "have updated it first: no check tested what landed",
-}
 _BASES = {
     BaseState.PENDING: "checks run",
     BaseState.GREEN: "green",
     BaseState.RED: "red",
     BaseState.UNKNOWN: "unknown",
 }
-
-
-class StartTime(click.ParamType[datetime]):
-    """How long ago (`7d`), or an instant with its offset from UTC, or a date in UTC."""
-
-    name = "since"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Parse the option."""
-        try:
-            return SystemClock().now() - duration(value)
-        except ValueError:
-            pass
-        except OverflowError:
-            self.fail("This is too long ago.", param, ctx)
-        try:
-            at = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail("Give a duration such as 7d, or a date such as 2026-11-01.", param, ctx)
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at
 
 
 @click.group()
@@ -71,10 +38,8 @@ def shadow() -> None:
 @shadow.command()
 @click.option("--repository", type=RepositoryName(), help="Only this repository.")
 @click.option("--since", type=StartTime(), default="30d", show_default=True, help="How long ago, or a date.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--html", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page."
-)
+@json_option
+@page_option
 def report(repository: str | None, since: datetime, as_json: bool, page: Path | None) -> None:
     """Show what IMQ would have done, beside what people did.
 
@@ -83,11 +48,7 @@ def report(repository: str | None, since: datetime, as_json: bool, page: Path | 
 
     async def work(store: Store) -> ShadowReport:
         async with store.reading() as tx:
-            wanted = None
-            if repository is not None:
-                owner, _, name = repository.partition("/")
-                if (wanted := await tx.queues.repository(owner, name)) is None:
-                    raise click.ClickException(f"IMQ has no repository {repository}.")
+            wanted = None if repository is None else await find_repository(tx, repository)
             return await load_shadow_report(tx, since, repository=wanted)
 
     found = run_with_store(work)
@@ -96,21 +57,17 @@ def report(repository: str | None, since: datetime, as_json: bool, page: Path | 
     if as_json:
         from bot.api.branch_routes import ShadowAnswer
 
-        echo(json.dumps(ShadowAnswer.model_validate(found).model_dump(mode="json"), indent=2, ensure_ascii=False))
+        echo_json(ShadowAnswer.model_validate(found).model_dump(mode="json"))
         return
     echo("\n\n".join(_parts(found)))
 
 
 def _write(page: Path, found: ShadowReport) -> None:
-    from bot.cli.clone.report_page import page_of
+    from bot.cli.clone.report_page import page_of, write_page
     from bot.settings.safe_values import website
-    from bot.web.pages.shadow import report_file
 
     text = report_file(found, SystemClock().now(), github=website(host_settings(quiet=True).github_api_url))
-    try:
-        page.write_text(page_of("IMQ in shadow mode", text), encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{page}: {error.strerror}") from None
+    write_page(page, page_of("IMQ in shadow mode", text))
 
 
 def _parts(found: ShadowReport) -> Iterator[str]:
@@ -119,7 +76,7 @@ def _parts(found: ShadowReport) -> Iterator[str]:
     yield f"Repositories in shadow mode: {names}. Since {instant(found.since)}:"
     yield "\n".join(_sums(found.figures))
     if found.pulls:
-        titles = ("PULL REQUEST", "BASE", "LABELED", "IMQ WOULD", "MERGED", "BY", "IMQ WOULD INSTEAD", "BASE AFTER")
+        titles = ("PULL REQUEST", "BASE", "LABELED", "IMQ", "MERGED", "BY", "IMQ INSTEAD", "BASE AFTER")
         yield columns(titles, map(_row, found.pulls))
     if any(each.decision is not None and each.decision.predicted_at is not None for each in found.pulls):
         yield (
@@ -129,11 +86,11 @@ def _parts(found: ShadowReport) -> Iterator[str]:
 
 
 def _sums(figures: ShadowFigures) -> Iterator[str]:
-    outcomes = (f"{_OUTCOMES[ShadowOutcome(each)]} ({count})" for each, count in figures.outcomes.items())
-    yield f"Labels judged: {figures.labeled}" + (f"; IMQ would {', '.join(outcomes)}." if figures.labeled else ".")
+    outcomes = (f"{OUTCOMES[ShadowOutcome(each)]} ({count})" for each, count in figures.outcomes.items())
+    yield f"Labels judged: {figures.labeled}" + (f"; IMQ {', '.join(outcomes)}." if figures.labeled else ".")
     yield f"Merges by others: {figures.merges}. IMQ would have made {figures.agreed} of them, too."
     for each, count in figures.differences.items():
-        yield f"  {count}: IMQ would {_REJECTIONS[ShadowRejection(each)]}."
+        yield f"  {count}: IMQ {DIFFERENCES[ShadowRejection(each)]}."
     yield f"Merges after which the base became red: {figures.red_bases}."
     times = {
         "label to merge": figures.label_to_merge,
@@ -156,7 +113,7 @@ def _row(pull: ShadowPull) -> tuple[str, ...]:
 
 
 def _decision(decision: ShadowAction) -> str:
-    words = f"{_OUTCOMES[decision.outcome]} at {instant(decision.at)}"
+    words = f"{OUTCOMES[decision.outcome]} at {instant(decision.at)}"
     if decision.predicted_at is not None:
         words += f", merge at ~{instant(decision.predicted_at)}"
     why = [each for each in (decision.reason, decision.detail, *decision.checks) if each]
@@ -164,7 +121,7 @@ def _decision(decision: ShadowAction) -> str:
 
 
 def _landing(landing: ShadowLanding) -> tuple[str, str, str, str]:
-    differences = ", ".join(_REJECTIONS[each] for each in landing.differences)
+    differences = ", ".join(DIFFERENCES[each] for each in landing.differences)
     why = [each for each in (landing.reason, landing.detail, *landing.not_passed) if each]
     checks = f" ({', '.join(landing.base_checks)})" if landing.base_checks else ""
     before = ", as before" if landing.red_before else ""

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import click
 
-from bot.cli.console import echo
-from bot.cli.setup import columns, host_settings
+from bot.cli.console import columns, echo
+from bot.cli.host import host_settings
 from bot.settings.environment import HostSettings
 from notifications.sinks.sink import EventKind, Sink
 

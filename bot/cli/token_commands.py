@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, time
 
 import click
 
-from bot.cli.console import RepositoryName, echo
-from bot.cli.setup import account, columns, instant, run_with_store, settings
+from bot.cli.console import CommandRefused, RepositoryName, columns, echo, instant
+from bot.cli.host import account, find_repository, run_with_store, settings
 from queue_engine.config.kinds import duration
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.facts import Actor, Permission
@@ -155,20 +155,16 @@ def _account(login: str) -> Actor:
     # Imported when needed: no other part of this command calls GitHub.
     from bot.cli import github
 
-    try:
-        return asyncio.run(github.account_of(settings(quiet=True), login))
-    except github.LookupFailed as problem:
-        raise click.ClickException(str(problem)) from None
+    return asyncio.run(github.account_of(settings(quiet=True), login))
 
 
 async def _repository_ids(tx: Transaction, names: Sequence[str], installation: int | None) -> tuple[int, ...] | None:
-    """Return the ids of these repositories; None without names. Raises ClickException for an unknown repository."""
+    """Return the ids of these repositories; None without names. Raises CommandRefused for an unknown one."""
     ids = []
     for name in names:
-        owner, _, repository = name.partition("/")
-        found = await tx.queues.repository(owner, repository)
-        if found is None or installation not in {None, found.installation_id}:
-            raise click.ClickException(f"IMQ does not know {name}. Install the App there, and start IMQ.")
+        found = await find_repository(tx, name)
+        if installation not in {None, found.installation_id}:
+            raise CommandRefused(f"IMQ does not know {name} as a repository of the installation {installation}.")
         ids.append(found.id)
     return tuple(ids) if names else None
 

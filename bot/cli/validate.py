@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from bot.cli.console import echo
-from bot.cli.setup import columns, queue_settings, settings
+from bot.cli.console import columns, echo, echo_json, json_option
+from bot.cli.host import queue_settings, settings
 from queue_engine.config.document import ConfigError
 from queue_engine.config.file import Config, as_keys, policy_for
 from queue_engine.config.keys import Key
@@ -40,7 +40,7 @@ _PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})"
 @click.option(
     "--required", metavar="CHECK", multiple=True, help="With --workflows: a check that GitHub's rules require."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def validate(
     file: Path | None,
     against: str | None,
@@ -72,7 +72,7 @@ def validate(
     try:
         config = read(decoded(content), defaults)
     except ConfigError as error:
-        echo(_problems_as_json(error) if as_json else _problems(file or Path(), content, error))
+        _show(_problems_as_data(error) if as_json else _problems(file or Path(), content, error))
         raise SystemExit(1) from None
     if workflows is not None:
         _show_triggers(workflows, config, defaults, branch, required, as_json)
@@ -80,17 +80,14 @@ def validate(
     if pull is None:
         found = levels(config, defaults, allowed)
         verdict = f"{file} is valid{_shared_verdict(found, allowed) if shared else ''}."
-        echo(_json(_effect_as_data(found)) if as_json else _effect_as_text(verdict, found))
+        _show(_effect_as_data(found) if as_json else _effect_as_text(verdict, found))
         return
     operators = settings(quiet=True)
     # Imported when needed: without --against the command answers at once.
-    from bot.cli.dry_run import DryRunFailed, dry_run
+    from bot.cli.dry_run import dry_run
 
-    try:
-        result = asyncio.run(dry_run(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
-    except DryRunFailed as problem:
-        raise click.ClickException(str(problem)) from None
-    echo(_json(result.as_json()) if as_json else result.as_text())
+    result = asyncio.run(dry_run(operators, config, pull["repository"], int(pull["number"]), by=by, shared=shared))
+    _show(result.as_json() if as_json else result.as_text())
 
 
 def _show_triggers(
@@ -102,7 +99,7 @@ def _show_triggers(
     clone = Clone(folder)
     base = branch or clone.default_branch()
     report = asyncio.run(clone_report(clone, policy_for(config, defaults, base), base, required))
-    echo(_json(report.as_json()) if as_json else report.as_text())
+    _show(report.as_json() if as_json else report.as_text())
     if not report.has_trigger:
         raise SystemExit(1)
 
@@ -119,9 +116,9 @@ def _problems(file: Path, content: bytes, error: ConfigError) -> str:
     return "\n".join(parts)
 
 
-def _problems_as_json(error: ConfigError) -> str:
+def _problems_as_data(error: ConfigError) -> dict[str, Any]:
     found = [{"line": each.line, "place": each.place, "sentence": each.sentence} for each in error.problems]
-    return _json({"valid": False, "problems": found})
+    return {"valid": False, "problems": found}
 
 
 def _effect_as_data(found: Levels) -> dict[str, Any]:
@@ -179,5 +176,8 @@ def _shown(value: Any) -> str:
     return "-" if value in (None, "", {}) else value if isinstance(value, str) else json.dumps(value)
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _show(answer: str | dict[str, Any]) -> None:
+    if isinstance(answer, str):
+        echo(answer)
+    else:
+        echo_json(answer)

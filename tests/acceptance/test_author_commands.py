@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bot.cli.author.terminal import ExitCode
+from bot.cli.console import ExitCode
 from bot.cli.main import main
 from github_emulator import PullRequestOptions
 from queue_engine.domain.facts import Permission

@@ -194,7 +194,9 @@ async def test_confirmation_says_what_a_dequeue_costs_and_a_person_queues_it_aga
         assert await world.entry(pull) is not None
         page = await mona.post(f"{address}/requeue", head_sha=pull.head_sha)
         assert (await world.entries())[-1].number == pull.number
-        assert (await mona.post(f"{address}/requeue", head_sha="0" * 40)).status == 409, "not the head that the page showed"
+        assert (await mona.post(f"{address}/requeue", head_sha="0" * 40)).status == 409, (
+            "not the head that the page showed"
+        )
         roles = world.repository.record.collaborators
         roles["tria"] = "write"
         own = world.open("own", by="tria")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.author.terminal import ExitCode
+from bot.cli.console import ExitCode
 from tests.acceptance.template import ROOT
 from tests.acceptance.world import REPOSITORY
 from tests.process.test_author_commands import ended, line, logged_in

@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.cli.author.terminal import ExitCode
+from bot.cli.console import ExitCode
 from tests.acceptance.template import ROOT, Template
 from tests.acceptance.world import REPOSITORY
 from tests.process.processes import Theatre, a_theatre

@@ -1,6 +1,7 @@
 """`imq mcp` and `imq skill`: what coding agents need to land pull requests in a clone."""
 
 import asyncio
+import json
 import re
 import sys
 import threading
@@ -12,7 +13,7 @@ import click
 
 from bot.cli.author.api_client import WAIT_SECONDS, ApiClient, ConnectionFailed
 from bot.cli.author.session import AuthorCommand, open_session, server_option
-from bot.cli.author.terminal import ExitCode, say, say_message, stop
+from bot.cli.console import ExitCode, echo, stop
 from bot.mcp.protocol import INTERNAL_ERROR, ProtocolError, answer, check_version, parse_message
 from bot.mcp.tools import ApiCall
 
@@ -39,7 +40,7 @@ class McpServer:
         answered = asyncio.run(self._respond(line))
         if answered is not None:
             with self._printing:
-                say_message(answered)
+                echo(json.dumps(answered))
 
     async def _respond(self, line: str) -> dict[str, Any] | None:
         try:
@@ -113,7 +114,7 @@ def install(folders: tuple[str, ...], agents_md: bool) -> None:
             written = Path(folder) / "imq" / "SKILL.md"
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_text(SKILL.read_text(encoding="utf-8"), encoding="utf-8")
-            say(f"Wrote {written}.")
+            echo(f"Wrote {written}.")
         if agents_md:
             _write_paragraph(Path("AGENTS.md"))
     except (OSError, UnicodeDecodeError) as error:
@@ -129,4 +130,4 @@ def _write_paragraph(path: Path) -> None:
     else:
         text = f"{text.rstrip()}\n\n{_PARAGRAPH}".lstrip()
     path.write_text(text, encoding="utf-8")
-    say(f"Wrote a paragraph into {path}.")
+    echo(f"Wrote a paragraph into {path}.")

@@ -27,7 +27,6 @@ from bot.cli.author.session import (
     clone_or_stop,
     code_of,
     find_pull_request,
-    json_option,
     logins_file,
     open_session,
     repository_of_clone,
@@ -35,7 +34,8 @@ from bot.cli.author.session import (
     repository_path,
     server_option,
 )
-from bot.cli.author.terminal import ExitCode, details, say, say_json, say_line, state_line, state_word, stop
+from bot.cli.author.terminal import details, say_line, state_line, state_word
+from bot.cli.console import ExitCode, echo, echo_json, json_option, stop
 
 GIVE_UP_SECONDS = 900.0
 """For so long IMQ may be unreachable; a release or a restart takes minutes."""
@@ -98,7 +98,7 @@ class LandingWait:
             return f"{answer.sentence}."
         if answer.status >= 400:
             if self.session.as_json:
-                say_json(answer.body)
+                echo_json(answer.body)
             stop(code_of(answer.status), f"{answer.sentence}. {self.name} may still be queued.")
         return answer
 
@@ -110,17 +110,17 @@ class LandingWait:
         self.printed = line
         if self.session.as_json:
             # Only the last answer is for programs.
-            say(f"{self.name} {line}", err=True)
+            echo(f"{self.name} {line}", err=True)
         else:
             say_line(f"{self.name} {line}", state_word(body))
         return True
 
     def _ended(self, body: Any) -> ExitCode:
         if self.session.as_json:
-            say_json(body)
+            echo_json(body)
         else:
             for line in details(body):
-                say(line)
+                echo(line)
         return OUTCOMES.get(str(body.get("outcome")), ExitCode.DEQUEUED)
 
 
@@ -158,7 +158,7 @@ def land_all(
     session.refuse(answer)
     process = _until_done(session, answer.body)
     if session.as_json and not wait:
-        say_json(process)
+        echo_json(process)
     codes = [_print_result(session, repository, each) for each in process["results"]]
     if wait:
         ends = None if timeout is None else time.monotonic() + timeout
@@ -196,7 +196,7 @@ def _print_result(session: Session, repository: str, result: Mapping[str, Any]) 
     """Print one result, and return its exit code: 0 for one that is queued."""
     queued = result["status"] < 400
     line = state_line({"queue": None, "entry": None, **result}) if queued else f"not queued: {result['error']}"
-    say(f"{repository}#{result['number']} {line}", err=session.as_json)
+    echo(f"{repository}#{result['number']} {line}", err=session.as_json)
     return ExitCode.DONE if queued else code_of(result["status"])
 
 
@@ -314,9 +314,9 @@ def land(
         begun.forget()
     session.refuse(answer)
     if as_json and not wait:
-        say_json(answer.body)
+        echo_json(answer.body)
     else:
-        say(_queued(found, answer.body, new=answer.status == 202), err=as_json)
+        echo(_queued(found, answer.body, new=answer.status == 202), err=as_json)
     if wait:
         code = _wait(session, found, timeout)
         begun.forget()

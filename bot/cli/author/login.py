@@ -21,7 +21,7 @@ from bot.cli.author.session import (
     is_token,
     stored_logins,
 )
-from bot.cli.author.terminal import ExitCode, say, stop
+from bot.cli.console import ExitCode, echo, stop
 
 LOGIN = f"{API}/login"
 
@@ -56,9 +56,9 @@ def login(url: str | None, maintain: bool) -> None:
         # A token that cannot be kept is given back.
         Session(ApiClient(chosen, done["token"]), None, as_json=False).call("DELETE", LOGIN)
         stop(ExitCode.USAGE, str(problem))
-    say(f"Logged in to {chosen} as {done['login']}, until {done['expires_at'][:10]}.")
+    echo(f"Logged in to {chosen} as {done['login']}, until {done['expires_at'][:10]}.")
     if os.environ.get(TOKEN):
-        say(f"{TOKEN} is set, and counts more than this login.", err=True)
+        echo(f"{TOKEN} is set, and counts more than this login.", err=True)
 
 
 @click.command(cls=AuthorCommand)
@@ -81,7 +81,7 @@ def logout(url: str | None) -> None:
     if not revoked:
         until = found.expires_at[:10]
         stop(ExitCode.UNREACHABLE, f"The login is forgotten here, but its token is valid until {until}: {why}.")
-    say(f"Logged out of {found.url}.")
+    echo(f"Logged out of {found.url}.")
 
 
 def _known_url() -> str:
@@ -98,9 +98,9 @@ def _explain(url: str, begun: Any) -> None:
     if begun["access"] == "maintain":
         rights += ", and control queues"
     minutes = begun["expires_in"] // 60
-    say(f"Open {begun['verification_uri']} and type this code: {begun['user_code']}")
-    say(f"This lets the IMQ at {url} {rights} in your name. The code is valid for {minutes} minutes.")
-    say("Type only a code that you see here; IMQ never sends one.")
+    echo(f"Open {begun['verification_uri']} and type this code: {begun['user_code']}")
+    echo(f"This lets the IMQ at {url} {rights} in your name. The code is valid for {minutes} minutes.")
+    echo("Type only a code that you see here; IMQ never sends one.")
 
 
 def _interval(body: Any) -> float:

@@ -15,8 +15,7 @@ import click
 
 from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed, server_url
 from bot.cli.author.clone import Branch, Clone, CloneError
-from bot.cli.author.terminal import ExitCode, say_json, stop
-from bot.cli.console import RepositoryName
+from bot.cli.console import ExitCode, RepositoryName, echo_json, stop
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
@@ -137,7 +136,7 @@ class Session:
         if answer.status < 400:
             return
         if self.as_json:
-            say_json(answer.body)
+            echo_json(answer.body)
         sentence = answer.sentence
         if answer.status == 401:
             sentence += f". Log in: `imq login {self.client.url}`"
@@ -260,7 +259,6 @@ server_option = click.option(
 repository_option = click.option(
     "--repository", "-R", type=RepositoryName(), help="Default: the repository of the clone's remotes."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's answer.")
 
 
 @dataclass(frozen=True, slots=True)

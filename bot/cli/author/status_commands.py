@@ -10,14 +10,14 @@ from bot.cli.author.session import (
     AuthorCommand,
     Session,
     find_pull_request,
-    json_option,
     open_session,
     repository_of_clone,
     repository_option,
     repository_path,
     server_option,
 )
-from bot.cli.author.terminal import details, queue_lines, say, say_json, say_line, state_line, state_word, table
+from bot.cli.author.terminal import details, queue_lines, say_line, state_line, state_word
+from bot.cli.console import echo, echo_json, json_option, table
 
 
 @click.command(cls=AuthorCommand)
@@ -38,10 +38,10 @@ def status(branch: str | None, repository: str | None, server: str | None, as_js
     branches = [branch] if branch is not None else _branches(session, name)
     found = [_queue(session, name, each) for each in branches]
     if as_json:
-        say_json(found[0] if branch is not None else {"repository": name, "queues": found})
+        echo_json(found[0] if branch is not None else {"repository": name, "queues": found})
         return
     if not found:
-        say(f"{name} has no queue yet: no pull request was queued.")
+        echo(f"{name} has no queue yet: no pull request was queued.")
     for queue in found:
         for line in queue_lines(queue):
             say_line(line, next((each["status"] for each in queue["entries"] if f"#{each['number']} " in line), ""))
@@ -71,7 +71,7 @@ def _show_all(session: Session) -> None:
     answer = session.call("GET", "/queue/status")
     session.refuse(answer)
     if session.as_json:
-        say_json(answer.body)
+        echo_json(answer.body)
         return
     rows = [
         (
@@ -86,7 +86,7 @@ def _show_all(session: Session) -> None:
     for line in table(rows):
         say_line(line.strip(), "")
     if not rows:
-        say("No queue that you may see has pull requests.")
+        echo("No queue that you may see has pull requests.")
 
 
 @click.command(cls=AuthorCommand)
@@ -101,8 +101,8 @@ def why(number: int | None, repository: str | None, server: str | None, as_json:
     answer = session.call("GET", f"{found.path}/queue")
     session.refuse(answer)
     if as_json:
-        say_json(answer.body)
+        echo_json(answer.body)
         return
     say_line(f"{found.name} {state_line(answer.body)}", state_word(answer.body))
     for line in details(answer.body):
-        say(line)
+        echo(line)

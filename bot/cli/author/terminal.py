@@ -1,32 +1,15 @@
-"""Print lines for people and JSON for programs, and stop with an exit code."""
+"""Print an answer of the API for people: states in colour, what a pull request waits for, and queues."""
 
-import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from enum import IntEnum
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from bot.logs.printable import on_one_line, printable
-
-
-class ExitCode(IntEnum):
-    """How a command ended. `docs/command-line.md` has what each means; a test compares both."""
-
-    DONE = 0
-    FAILED = 1
-    USAGE = 2
-    DEQUEUED = 3
-    REFUSED = 4
-    NOT_ALLOWED = 5
-    UNREACHABLE = 6
-    TIMED_OUT = 7
-    BUSY = 8
-    INTERRUPTED = 130
-
+from bot.cli.console import table
+from bot.logs.printable import on_one_line
 
 _COLORS = {
     "landed": "green",
@@ -39,28 +22,6 @@ _COLORS = {
     "updating": "cyan",
     "ready": "green",
 }
-
-
-def say(text: str, *, err: bool = False) -> None:
-    """Print lines without control characters."""
-    click.echo(printable(text), err=err)
-
-
-def say_json(answer: Any) -> None:
-    """Print an answer of the API as it came."""
-    say(json.dumps(answer, indent=2, ensure_ascii=False))
-
-
-def say_message(message: Any) -> None:
-    """Print JSON as one line, for a program that reads lines."""
-    click.echo(json.dumps(message))
-
-
-def stop(code: ExitCode, sentence: str | None = None) -> NoReturn:
-    """Print why the command ends, if it is not done, and end it."""
-    if sentence is not None:
-        say(f"Error: {sentence}", err=True)
-    sys.exit(int(code))
 
 
 def say_line(line: str, word: str) -> None:
@@ -138,45 +99,4 @@ def queue_lines(queue: Answer) -> Iterator[str]:
         )
         for entry in queue["entries"]
     ]
-    yield from table(rows)
-
-
-def table(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> Iterator[str]:
-    """Align cells in columns; with `numbers` all but the first column at their right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
-    aligned = [str.ljust, *([str.rjust if numbers else str.ljust] * len(widths))]
-    for row in rows:
-        cells = (side(cell, width) for side, cell, width in zip(aligned, row, widths, strict=False))
-        yield f"  {'  '.join(cells)}".rstrip()
-
-
-class Progress:
-    """A bar on the error stream, if that is a terminal."""
-
-    def __init__(self, total: int) -> None:
-        self._total, self._done, self._shown = total, 0, sys.stderr.isatty()
-
-    def __enter__(self) -> "Progress":
-        """Show nothing yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the bar."""
-        self.clear()
-
-    def step(self) -> None:
-        """Count one landing; draw the bar for every hundredth part."""
-        self._done += 1
-        if self._shown and (self._done % max(1, self._total // 100) == 0):
-            part = self._done / self._total
-            click.echo(f"\r[{'#' * int(30 * part):30}] {part:4.0%} of {self._total:,}", nl=False, err=True)
-
-    def announce(self, text: str) -> None:
-        """Show what is being done, until it is cleared."""
-        if self._shown:
-            click.echo(text, nl=False, err=True)
-
-    def clear(self) -> None:
-        """Remove the bar, so that a line can take its place."""
-        if self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
+    yield from (f"  {line}" for line in table(rows))

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from bot.cli.author.terminal import ExitCode, Progress, say, say_json, stop
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import WRONG, Kind, Landing, Verdict, judge
 from bot.cli.clone.report_page import report_page, write_page
+from bot.cli.console import ExitCode, Progress, echo, echo_json, json_option, page_option, stop
 from bot.logs.printable import on_one_line
 
 WORDS = {
@@ -28,10 +28,8 @@ _FETCH = "git fetch origin '+refs/pull/*/head:refs/remotes/origin/pr/*'"
 
 @click.command()
 @click.argument("range_", metavar="[RANGE]", default="HEAD")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--html", "page", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Also write a page."
-)
+@json_option
+@page_option
 def audit(range_: str, as_json: bool, page: Path | None) -> None:
     """Check that each landing of a clone is its base plus its pull request.
 
@@ -42,14 +40,14 @@ def audit(range_: str, as_json: bool, page: Path | None) -> None:
         with History() as history:
             total, heads = history.count(range_), len(history.heads)
             if not as_json:
-                say(f"{counted(total, 'landing')} of {on_one_line(range_)}, {counted(heads, 'pull request')} known.")
+                echo(f"{counted(total, 'landing')} of {on_one_line(range_)}, {counted(heads, 'pull request')} known.")
             landings = []
             with Progress(total) as progress:
                 for landing in judge(history, range_):
                     landings.append(landing)
                     if landing.verdict in WRONG and not as_json:
                         progress.clear()
-                        say("\n".join(_lines(landing)))
+                        echo("\n".join(_lines(landing)))
                     progress.step()
             summary = summarize(landings, range_, heads, history.git_version)
     except HistoryError as error:
@@ -59,9 +57,9 @@ def audit(range_: str, as_json: bool, page: Path | None) -> None:
     if page is not None:
         write_page(page, report_page(landings, summary))
     if as_json:
-        say_json({"landings": [each.as_json() for each in landings], "summary": summary})
+        echo_json({"landings": [each.as_json() for each in landings], "summary": summary})
     else:
-        say("\n".join(_end(landings, heads)))
+        echo("\n".join(_end(landings, heads)))
     if any(each.verdict in WRONG for each in landings):
         sys.exit(int(ExitCode.FAILED))
 

@@ -6,8 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from bot.cli.author.terminal import ExitCode, stop
 from bot.cli.clone.landings import Landing, Verdict
+from bot.cli.console import ExitCode, stop
 from bot.logs.printable import on_one_line
 
 _SECTIONS = {

@@ -27,10 +27,10 @@ from bot.cli.author.session import (
     repository_path,
     server_option,
 )
-from bot.cli.author.terminal import ExitCode, say, say_json, stop
 from bot.cli.clone.audit import counted
 from bot.cli.clone.history import Commit, History, HistoryError
 from bot.cli.clone.landings import is_of_a_machine, pull_request_of
+from bot.cli.console import ExitCode, echo, echo_json, json_option, stop
 from bot.logs.printable import on_one_line
 from bot.passport.statement import Keys, PassportError, landing_in
 
@@ -215,7 +215,7 @@ class _Stated:
 @click.option("--notes", is_flag=True, help=f"Records of the git notes in {NOTES}.")
 @click.option("--refs", is_flag=True, help="Compare the refs of tested trees, too, as `origin` has them.")
 @click.option("--keys", "keys_file", type=click.File(), help="The public keys. Default: those of the server.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @repository_option
 @server_option
 def verify(
@@ -255,15 +255,15 @@ def verify(
     found = verification.landings()
     counts = Counter(each.proof for each in found)
     if as_json:
-        say_json({"landings": [each.as_json() for each in found], "summary": {each: counts[each] for each in Proof}})
+        echo_json({"landings": [each.as_json() for each in found], "summary": {each: counts[each] for each in Proof}})
     else:
         for each in found:
             if each.proof is not Proof.PROVED:
                 number = f"#{each.pull_request}" if each.pull_request else ""
-                say(f"{each.commit.sha[:12]}  {each.proof}  {number:6} {on_one_line(each.commit.subject)[:_SUBJECT]}")
-                say(f"              {on_one_line(each.reason)}")
+                echo(f"{each.commit.sha[:12]}  {each.proof}  {number:6} {on_one_line(each.commit.subject)[:_SUBJECT]}")
+                echo(f"              {on_one_line(each.reason)}")
         figures = ", ".join(f"{counts[each]:,} {each}" for each in Proof if counts[each])
-        say(f"{counted(len(found), 'landing')}: {figures}.")
+        echo(f"{counted(len(found), 'landing')}: {figures}.")
     sys.exit(_CODES[max((each.proof or Proof.FORGED for each in found), key=_ORDER.index)])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from bot.cli.author.terminal import ExitCode, Progress, say, say_json, stop
+from bot.cli.console import ExitCode, Progress, echo, echo_json, json_option, page_option, stop
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -74,8 +74,8 @@ _MINUTES = _Amount(min=0.1, max=10_000)
 @click.option("--pushes", is_flag=True, help="Count direct pushes as pull requests, too.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The first seed.")
 @click.option("--seeds", type=click.IntRange(2, 100), default=5, show_default=True, help="How many seeds.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--html", "page", metavar="FILE", type=_FILE, help="Also write a page with plots.")
+@json_option
+@page_option
 def replay(  # noqa: PLR0913
     range_: str | None,
     timeline: Path | None,
@@ -114,9 +114,9 @@ def replay(  # noqa: PLR0913
     if page is not None:
         write_page(page, replay_page(found))
     if as_json:
-        say_json(found.as_json())
+        echo_json(found.as_json())
     else:
-        say("\n".join(found.lines()))
+        echo("\n".join(found.lines()))
 
 
 @contextmanager

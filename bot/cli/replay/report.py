@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bot.cli.author.terminal import table
 from bot.cli.clone.audit import counted
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import Kind
+from bot.cli.console import table
 from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import RECENT_DAYS, Arrival, LandingHistory, of_timeline, read_landings
 from bot.cli.replay.estimates import Estimate

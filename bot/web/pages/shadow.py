@@ -15,7 +15,7 @@ from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRej
 from queue_engine.queries.shadow_report import ShadowReport, load_shadow_report
 
 MOST_SHOWN = 200
-_OUTCOMES = {
+OUTCOMES = {
     ShadowOutcome.REJECTED: "would not have queued it",
     ShadowOutcome.WAITING: "would have queued it, and it would wait",
     ShadowOutcome.UPDATING: "would have updated its branch",
@@ -23,7 +23,7 @@ _OUTCOMES = {
     ShadowOutcome.DEQUEUED: "would have dequeued it",
     ShadowOutcome.MERGED: "would have merged it",
 }
-_DIFFERENCES = {
+DIFFERENCES = {
     ShadowRejection.REJECTED: "would not have queued it",
     ShadowRejection.CHECKS_NOT_PASSED: "would not have merged it without passed checks",
     ShadowRejection.UNTESTED_TREE: "would have updated it first: no check tested what landed",
@@ -49,7 +49,7 @@ class ShadowPage(Pages):
             days=days,
             report=report,
             pulls=[(each, _decided(each)) for each in reversed(report.pulls[-MOST_SHOWN:])],
-            outcomes=[(_OUTCOMES[ShadowOutcome(name)], count) for name, count in report.figures.outcomes.items()],
+            outcomes=[(OUTCOMES[ShadowOutcome(name)], count) for name, count in report.figures.outcomes.items()],
             differences=[(_difference(name), count) for name, count in report.figures.differences.items()],
             difference=_difference,
         )
@@ -85,11 +85,11 @@ def _decided(pull: ShadowPull) -> str:
     if decision is None:
         return "was not asked: no label"
     if decision.reason is None:
-        return _OUTCOMES[decision.outcome]
+        return OUTCOMES[decision.outcome]
     # A detail that begins so names the pull request for which this one would wait.
     other = f": {decision.detail}" if decision.detail and decision.detail.startswith("#") else ""
-    return f"{_OUTCOMES[decision.outcome]} ({decision.reason.value.replace('_', ' ')}{other})"
+    return f"{OUTCOMES[decision.outcome]} ({decision.reason.value.replace('_', ' ')}{other})"
 
 
 def _difference(name: str) -> str:
-    return _DIFFERENCES[ShadowRejection(name)]
+    return DIFFERENCES[ShadowRejection(name)]

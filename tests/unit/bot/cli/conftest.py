@@ -2,13 +2,13 @@
 
 import pytest
 
-from bot.cli import setup
+from bot.cli import host
 from tests.unit.bot.cli.imq import Imq
 
 
 @pytest.fixture
 def imq(database_url: str, pem: str, monkeypatch: pytest.MonkeyPatch) -> Imq:
-    monkeypatch.setattr(setup, "configure", lambda *_: None)
+    monkeypatch.setattr(host, "configure", lambda *_: None)
     return Imq(
         {
             "IMQ_GITHUB_APP_ID": "77",

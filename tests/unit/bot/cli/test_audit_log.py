@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.cli import setup
+from bot.cli import host
 from bot.process.sqlite_file import exclusive
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.model import Pause, TimelineEvent
@@ -140,4 +140,4 @@ def test_account_without_a_name_is_none(monkeypatch: pytest.MonkeyPatch) -> None
         raise KeyError("getpwuid(): uid not found: 10001")
 
     monkeypatch.setattr("getpass.getuser", nameless)
-    assert setup.account() is None
+    assert host.account() is None

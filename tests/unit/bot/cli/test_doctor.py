@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from structlog.testing import capture_logs
 
-from bot.cli import main, setup
+from bot.cli import host, main
 from queue_engine.core.database.database import Database
 from queue_engine.migrations import migrate
 from tests.unit.bot.doctor.installation import NAME, Place, a_place, a_receiver
@@ -20,7 +20,7 @@ SECRET = "s3cret-0123456789abcdef"
 @pytest.fixture
 async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(setup, "configure", lambda *_: None)
+    monkeypatch.setattr(host, "configure", lambda *_: None)
     async with a_place(tmp_path / "github") as place, a_receiver(SECRET, place.app.id) as address:
         place.app.webhook_url = address
         yield place

@@ -12,10 +12,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bot.cli import main, maintenance, setup
+from bot.cli import host, main
 from bot.process import lifecycle
 from bot.process.sqlite_file import FileRefused, NotListening, NotMigrated
 from bot.settings.environment import Settings
+from queue_engine import migrations
+from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import OutageKind
 from tests.support.plain_words import faults
 from tests.support.real_time import LIMIT
@@ -33,7 +35,7 @@ def environ(pem: str) -> dict[str, str | None]:
 
 @pytest.fixture(autouse=True)
 def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "configure", lambda *_: None)
+    monkeypatch.setattr(host, "configure", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +68,12 @@ def test_migrate_command_migrates(environ: dict[str, str | None], monkeypatch: p
     """The platform's release phase calls it."""
     migrated: list[str] = []
 
-    async def migrate(settings: Settings) -> None:
-        migrated.append(settings.database_url.get_secret_value())
+    async def migrate(database: Database) -> None:
+        migrated.append(database.url.render_as_string(hide_password=False))
 
-    monkeypatch.setattr(maintenance, "migrate", migrate)
+    monkeypatch.setattr(migrations, "migrate", migrate)
     result = CliRunner(env={**environ, "DATABASE_URL": "postgres://u:p@db/imq"}).invoke(main.main, ["migrate"])
-    assert (result.exit_code, migrated) == (0, ["postgres://u:p@db/imq"])
+    assert (result.exit_code, migrated) == (0, ["postgresql+psycopg://u:p@db/imq"])
     assert result.output == "The database has the tables of this version.\n"
 
 

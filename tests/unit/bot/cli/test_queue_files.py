@@ -65,7 +65,10 @@ def test_export_writes_a_private_file_once_and_import_reads_it(imq: Imq, tmp_pat
     assert json.loads(imq("export").output)["entries"][0]["number"] == 1
     assert json.loads(imq("export", "--repository", "acme/rocket").output)["format"] == "imq-queues"
     unknown = imq("export", "--repository", "acme/none")
-    assert (unknown.exit_code, unknown.output) == (2, "Error: acme/none has no queue.\n")
+    assert (unknown.exit_code, unknown.output) == (
+        2,
+        "Error: IMQ does not know acme/none. Install the App there, and start IMQ.\n",
+    )
 
 
 async def in_flight(tx: Transaction) -> None:
@@ -243,4 +246,7 @@ def test_export_of_the_timeline_has_its_events_as_the_api_streams_them(
     some = imq("export", "--timeline", "--repository", OTHER.full_name)
     assert [json.loads(line)["number"] for line in some.output.splitlines()] == [4]
     refused = imq("export", "--timeline", "--repository", "acme/absent")
-    assert (refused.exit_code, refused.output) == (2, "Error: acme/absent has no queue.\n")
+    assert (refused.exit_code, refused.output) == (
+        2,
+        "Error: IMQ does not know acme/absent. Install the App there, and start IMQ.\n",
+    )

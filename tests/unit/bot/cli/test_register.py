@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import SecretStr
 
-from bot.cli import main, setup
+from bot.cli import host, main
 from bot.registration.manifest import Credentials
 from bot.registration.stored import StoredCredentials
 from bot.settings import env_file
@@ -144,13 +144,13 @@ def test_commands_find_stored_credentials(database_url: str, pem: str, monkeypat
 
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("IMQ_SECRET_KEY", KEY.get_secret_value())
-    assert setup.run_with_store(save)
-    assert setup.settings().github_app_id == "77"
+    assert host.run_with_store(save)
+    assert host.settings().github_app_id == "77"
     monkeypatch.setenv("IMQ_SECRET_KEY", "another-key-of-IMQ-12345")
     with pytest.raises(click.ClickException, match="IMQ_SECRET_KEY is not the key"):
-        setup.settings()
+        host.settings()
     monkeypatch.setenv("IMQ_FORMER_SECRET_KEY", KEY.get_secret_value())
-    assert setup.settings().github_app_id == "77"
+    assert host.settings().github_app_id == "77"
 
 
 @pytest.mark.process
@@ -181,7 +181,7 @@ def invoke(*arguments: str, **environ: str | None) -> Result:
 
 @pytest.fixture(autouse=True)
 def _logging_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "configure", lambda *_: None)
+    monkeypatch.setattr(host, "configure", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_commands_read_the_file_of_their_directory(tmp_path: Path, monkeypatch: 
     """After `imq setup`, `imq run` needs no further step; a file that is no text is reported in a sentence."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("IMQ_TRIGGER_LABEL=from the file\n")
-    assert setup.queue_settings().trigger_label == "from the file"
+    assert host.queue_settings().trigger_label == "from the file"
     (tmp_path / ".env").write_bytes(b"\xff\xfe")
     (tmp_path / "imq.yml").write_text("enabled: true\n")
     result = CliRunner().invoke(main.main, ["validate", "imq.yml"])

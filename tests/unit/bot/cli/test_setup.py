@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from bot.cli import setup
+from bot.cli import host
 from tests.unit.bot.cli.imq import Imq
 
 
@@ -113,6 +113,6 @@ def test_command_that_answers_on_the_console_logs_warnings_at_most(
 ) -> None:
     """Between the words of `imq token create` no lines of JSON are in the way."""
     levels: list[str] = []
-    monkeypatch.setattr(setup, "configure", lambda level, _: levels.append(level))
+    monkeypatch.setattr(host, "configure", lambda level, _: levels.append(level))
     assert Imq(imq.environ | {"IMQ_LOG_LEVEL": chosen})("token", "list").exit_code == 0
     assert levels == [used]

@@ -54,14 +54,14 @@ def test_report_says_what_imq_would_have_done_instead(imq: Imq) -> None:
     )
     text = imq("shadow", "report").stdout
     assert "Repositories in shadow mode: acme/rocket." in text
-    assert "Labels judged: 3; IMQ would update the branch (1), not queue it (1), wait (1)." in text
+    assert "Labels judged: 3; IMQ would have updated its branch (1), would not have queued it (1), would" in text
     assert "Merges by others: 1. IMQ would have made 0 of them, too." in text
     assert "  1: IMQ would have updated it first: no check tested what landed." in text
     assert "Merges after which the base became red: 1." in text
     assert "last approval to merge 1h" in text
-    assert f"update the branch at {SHOWN}, merge at ~{SHOWN}" in text
-    assert f"not queue it at {SHOWN} (label_without_right)" in text
-    assert "not have merged without passed checks, have updated it first: no check tested what landed (ci)" in text
+    assert f"would have updated its branch at {SHOWN}, merge at ~{SHOWN}" in text
+    assert f"would not have queued it at {SHOWN} (label_without_right)" in text
+    assert "passed checks, would have updated it first: no check tested what landed (ci)" in text
     assert "(stacked_above, #2, of the branch bottom)" in text
     assert "red (ci)" in text
     assert "~ is a prediction" in text
@@ -98,7 +98,10 @@ def test_unknown_repository_is_named(imq: Imq) -> None:
     store(imq, pull(1, enqueued_at=AT, decision=UPDATING))
     assert "acme/rocket#1" in imq("shadow", "report", "--repository", "acme/rocket").stdout
     result = imq("shadow", "report", "--repository", "acme/sled")
-    assert (result.exit_code, result.stderr) == (1, "Error: IMQ has no repository acme/sled.\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "Error: IMQ does not know acme/sled. Install the App there, and start IMQ.\n",
+    )
 
 
 def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_path: Path) -> None:
@@ -162,4 +165,4 @@ def test_page_without_anything_says_so(imq: Imq, tmp_path: Path) -> None:
     page = file.read_text(encoding="utf-8")
     assert "Nobody set the trigger label or merged a pull request in this time." in page
     result = imq("shadow", "report", "--html", str(tmp_path / "no" / "folder.html"))
-    assert (result.exit_code, "No such file or directory" in result.stderr) == (1, True)
+    assert (result.exit_code, "No such file or directory" in result.stderr) == (2, True)

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from bot.cli import github as github_requests
+from bot.cli.console import CommandRefused
 from bot.settings.environment import Settings
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
@@ -24,7 +25,7 @@ def github(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def account_of(_settings: Settings, login: str) -> Actor:
         if login.casefold() != "ada":
-            raise github_requests.LookupFailed(f"GitHub has no account {login}.")
+            raise CommandRefused(f"GitHub has no account {login}.")
         return ADA
 
     monkeypatch.setattr(github_requests, "account_of", account_of)
@@ -170,7 +171,7 @@ def test_token_for_whom_or_what_there_is_not_is_not_made(imq: Imq, arguments: li
     """A sentence says what is missing, and nothing is stored."""
     see(imq)
     result = imq("token", "create", "ci", *arguments)
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert problem in result.stderr
     assert stored(imq) == ()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from bot.cli import main, setup
+from bot.cli import host, main
 from queue_engine.config.file import as_keys
 from queue_engine.config.model import Policy
 
@@ -18,7 +18,7 @@ Validate = Callable[..., Result]
 def validate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Validate:
     """Runs the command on a file of this content, in an environment without any setting."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(setup, "configure", lambda *_: None)
+    monkeypatch.setattr(host, "configure", lambda *_: None)
     settings = ("IMQ_GITHUB_APP_ID", "IMQ_GITHUB_PRIVATE_KEY", "IMQ_GITHUB_WEBHOOK_SECRET")
     runner = CliRunner(env=dict.fromkeys(settings))
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bot.cli.github import LookupFailed, account_of
+from bot.cli.console import CommandRefused
+from bot.cli.github import account_of
 from bot.gateway import Gateway
 from bot.settings.environment import load_settings
 from queue_engine.domain.facts import Actor, Permission
@@ -74,5 +75,5 @@ async def test_person_unknown_to_github_is_a_sentence_for_the_operator(
             "IMQ_GITHUB_API_URL": github.url,
         }
     )
-    with pytest.raises(LookupFailed, match=words):
+    with pytest.raises(CommandRefused, match=words):
         await account_of(settings, "mona")

@@ -11,7 +11,7 @@ from subprocess import run
 import pytest
 
 from bot.cli.author.api_client import ApiClient, ConnectionFailed, server_url
-from bot.cli.author.terminal import ExitCode
+from bot.cli.console import ExitCode
 from tests.support.documents import read, rows
 
 

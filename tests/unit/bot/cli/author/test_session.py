@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from bot.cli.author import session
 from bot.cli.author.api_client import ApiAnswer, ApiClient
-from bot.cli.author.terminal import ExitCode
+from bot.cli.console import ExitCode
 from bot.cli.main import main
 
 EVIL, OWN = "https://evil.example", "https://imq.example"

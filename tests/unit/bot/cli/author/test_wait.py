@@ -8,7 +8,7 @@ import pytest
 from bot.cli.author.api_client import ApiAnswer, ConnectionFailed
 from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, _waiting_at_most
 from bot.cli.author.session import Session
-from bot.cli.author.terminal import ExitCode
+from bot.cli.console import ExitCode
 
 WAIT = "/api/v1/repositories/acme/widgets/pulls/7/queue?wait=60"
 
