@@ -113,6 +113,10 @@ class LandingWait:
             echo(f"{self.name} {line}", err=True)
         else:
             say_line(f"{self.name} {line}", state_word(body))
+        if body["state"] == "not_ready":
+            # Somebody has to act, and nothing else happens until then.
+            for each in details(body):
+                say(each, err=self.session.as_json)
         return True
 
     def _ended(self, body: Any) -> ExitCode:

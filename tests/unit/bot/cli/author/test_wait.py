@@ -1,5 +1,6 @@
 """`--wait`: each change is one line, a server that is away is waited for, and each outcome has its exit code."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,6 +88,19 @@ def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         "  next: Wait.",
     ]
     assert server.paths[1:] == [WAIT] * 4
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_pull_request_that_is_not_ready_is_printed_with_what_to_do(
+    as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It waits until somebody acts, so the one who waits learns what is missing; programs read the outcome alone."""
+    server = Server(state("not_ready", sentence="An approval is missing."), LANDED)
+    assert run(server, as_json=as_json) is ExitCode.DONE
+    printed = capsys.readouterr()
+    lines = (printed.err if as_json else printed.out).splitlines()
+    assert lines[:2] == ["acme/widgets#7 not_ready at position 1 for main: An approval is missing.", "  next: Wait."]
+    assert not as_json or json.loads(printed.out)["outcome"] == "landed"
 
 
 @pytest.mark.parametrize(
