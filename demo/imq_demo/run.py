@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from imq_demo import report
-from imq_demo.environment import LABEL, open_environment, wait_for_interrupt
+from imq_demo.environment import BASE, LABEL, open_environment, wait_for_interrupt
 from imq_demo.observe import contradictions_left
 from imq_demo.scenario import Scenario, plan
 from imq_demo.scenario_runner import ScenarioRunner
@@ -126,17 +126,20 @@ def _show(
 async def _keep_open(console: Console, runner: ScenarioRunner) -> None:
     """Keep everything running until Ctrl-C, and print how to use it."""
     environment = runner.environment
-    token = environment.server.user_token(runner.scenario.maintainer)
+    login = runner.scenario.maintainer
+    token = environment.server.user_token(login)
     repository = f"{environment.server.url}/repos/{environment.repository.full_name}"
     issues = f"{repository}/issues"
     header = f"-H 'Authorization: Bearer {token}'"
     number = next((pull.number for pull in runner.pulls.values() if pull.state == "open"), 1)
     lines = (
-        f"  the pages          {environment.bot.url}/, where you log in as {runner.scenario.maintainer}, or as anybody",
+        f"  the pages          {environment.bot.url}/, where you log in as {login}, or as anybody",
         f"  the command line   imq login {environment.bot.url}; in a clone then imq status, imq why, imq land --wait",
         f"  the bot            {environment.bot.url}/readyz, log {environment.bot.log}",
         f"  the GitHub API     {environment.server.url}",
-        f"  the repository     git clone {environment.repository.record.git.path}",
+        f"  the repository     git clone {environment.server.clone_url(environment.repository.full_name, login)}",
+        f"  open one of yours  push a branch, then curl {header} {repository}/pulls "
+        f'-d \'{{"title": "Mine", "head": "BRANCH", "base": "{BASE}"}}\'',
         f'  label one again    curl {header} {issues}/{number}/labels -d \'{{"labels": ["{LABEL}"]}}\'',
         f"  read its comment   curl {header} {issues}/{number}/comments",
         f"  what may be queued curl {header} '{repository}/pulls?state=open'",

@@ -96,12 +96,13 @@ def keep_open_lines(opened: Sequence[ModeRun]) -> list[str]:
     """Say where to look at each mode."""
     lines = []
     for each in opened:
+        clone_url = each.parts.server.clone_url(each.parts.repository.full_name, each.maintainer)
         lines += [
             f"  {each.mode.name}",
             f"    the queue          {each.page}, where you log in as {each.maintainer}, or as anybody",
             f"    what trains saved  {each.page}/statistics",
             f"    the bot's log      {each.parts.bot.log}",
-            f"    the repository     git clone {each.parts.repository.record.git.path}",
+            f"    the repository     git clone {clone_url}",
         ]
     return lines
 

@@ -1,7 +1,7 @@
 """Real git underneath: one bare object store per fork network, and a view of it per repository.
 
 Forks share objects with their parent, as on GitHub, so a fork's commit can be read through the parent. Only references
-are a repository's own: a fork's stand under `refs/forks/<owner>/`. All SHAs are hexadecimal text.
+are a repository's own: a fork's stand in git's namespace of its owner. All SHAs are hexadecimal text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,12 +50,25 @@ class Git:
 
     def fork(self, owner: str) -> "Git":
         """Another repository over the same objects, without references yet."""
-        return Git(self._store, f"refs/forks/{owner}/")
+        return Git(self._store, f"refs/namespaces/{owner}/refs/")
 
     @property
     def path(self) -> str:
         """The bare repository's directory, readable with any git."""
         return self._store.path
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace of a fork's references (`gitnamespaces(7)`); None for the repository that was forked."""
+        return self._prefix.split("/")[2] if self._prefix.startswith("refs/namespaces/") else None
+
+    def point_head(self, branch: str) -> None:
+        """Let `HEAD` name this branch, which a clone then checks out."""
+        if self.namespace is None:
+            self._store.set_head(f"refs/heads/{branch}")
+        else:
+            head = f"refs/namespaces/{self.namespace}/HEAD"
+            self._store.references.create(head, f"{self._prefix}heads/{branch}", force=True)
 
     def close(self) -> None:
         """Let go of open files."""

@@ -26,6 +26,7 @@ from github_emulator.rest.reply import Reply
 from github_emulator.rest.request_handler import ApiRequest, RequestHandler, request_id
 from github_emulator.rest.routing import Route
 from github_emulator.website.authorization import AuthorizationPages
+from github_emulator.website.smart_http import SmartHttp
 from github_emulator.website.website import Website
 
 VERSION = "2022-11-28"
@@ -94,6 +95,10 @@ class EmulatorServer:
         """A token with which a person uses the API."""
         return self.tokens.user(login)
 
+    def clone_url(self, repository: str, login: str) -> str:
+        """Where a person's git clones a repository, and pushes to it: with a token of theirs."""
+        return f"{self.url.replace('://', f'://{login}:{self.user_token(login)}@')}/{repository}.git"
+
     @property
     def crashes(self) -> list[Exception]:
         """Errors of the emulator itself, oldest first."""
@@ -106,6 +111,7 @@ class EmulatorServer:
         app.add_routes(self.website.routes())
         app.add_routes(self.authorization.routes())
         app.add_routes(self.control.routes())
+        app.add_routes(SmartHttp(self.github, self.tokens).routes())
         for resource in _resources():
             app.router.register_resource(resource)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
