@@ -116,7 +116,7 @@ class LandingWait:
         if body["state"] == "not_ready":
             # Somebody has to act, and nothing else happens until then.
             for each in details(body):
-                say(each, err=self.session.as_json)
+                echo(each, err=self.session.as_json)
         return True
 
     def _ended(self, body: Any) -> ExitCode:
