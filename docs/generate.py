@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
-from bot.doctor.base_runs import workflow_lines
 from bot.gateway.http.scopes import OPTIONAL
 from bot.mcp.tools import TOOLS
 from bot.metrics import FAMILIES
@@ -17,6 +16,7 @@ from bot.metrics.families import Source
 from bot.registration.manifest import PATH as MANIFEST
 from bot.registration.manifest import read_manifest
 from docs import calls, dashboard, keys, screens, sizing
+from docs.tested_lines import workflow_lines
 from github_emulator.__main__ import endpoints
 from notifications import texts
 from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT

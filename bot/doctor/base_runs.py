@@ -1,15 +1,12 @@
-"""The minutes that a branch's workflows spend on trees that were tested before, and the lines that spare them. Pure."""
+"""The minutes that a branch's workflows spend on trees that were tested before. Pure."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from shlex import quote
 
 from bot.gateway.doctor_reads import WorkflowTime
 from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.port import MARK_BRANCHES, MARK_FILE, MARKS
-from queue_engine.rules.proof import mark_text
 
 PERIOD = timedelta(days=7)
 _PAGE = "docs/proof.md#spare-the-second-test"
@@ -47,34 +44,3 @@ def described(branch: str, found: BaseRuns, checks: Collection[RequiredCheck]) -
         f"CI had tested. Its workflows took {sum(minutes.values()):,} of {taken:,} minutes on these trees: {named}. "
         f"{how} of {_PAGE} save them, as far as these workflows only test"
     )
-
-
-def workflow_lines(branch: str, checks: Iterable[RequiredCheck], *, by_branch: bool = False) -> str:
-    """Return the lines of a workflow that run a job on a branch only if its tree was not tested.
-
-    Whatever fails, the job runs. It always runs elsewhere, as IMQ has to know of candidates. `by_branch`: GitHub takes
-    no refs but branches and tags.
-    """
-    words = " ".join(map(quote, mark_text(branch, checks).splitlines()))
-    tree = "$(git rev-parse 'HEAD^{tree}')"
-    found = f'git ls-remote origin "{MARKS}{tree}" | cut -f1'
-    if by_branch:
-        found = f'git fetch -q --depth=1 origin "{MARK_BRANCHES}{tree}" && git rev-parse FETCH_HEAD:{MARK_FILE}'
-    return f"""\
-jobs:
-  tested:
-    if: github.ref == 'refs/heads/{branch}'
-    runs-on: ubuntu-latest
-    permissions: {{contents: read}}
-    outputs: {{skip: '${{{{ steps.imq.outputs.skip }}}}'}}
-    steps:
-      - uses: actions/checkout@v4
-      - id: imq
-        run: |
-          mark=$(printf '%s\\n' {words} | git hash-object --stdin)
-          found=$({found}) || true
-          if [ "$found" = "$mark" ]; then echo skip=true >> "$GITHUB_OUTPUT"; fi
-  test:
-    needs: tested
-    if: ${{{{ !cancelled() && (github.ref != 'refs/heads/{branch}' || needs.tested.outputs.skip != 'true') }}}}
-"""

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote, urlsplit
 
+from queue_engine.rules.check_progress import safe_link
+
 NAME_LIMIT = 120
 MESSAGE_LIMIT = 600
-URL_LIMIT = 1_000
 
 _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?")
 _REFERENCE_PATH = re.compile(r"/+[^/]+/+[^/]+/+(?:issues|pulls?|discussions)/+[0-9]+", re.IGNORECASE)
@@ -75,15 +76,9 @@ def _safe_url(url: str | None) -> str | None:
 
     GitHub writes "mentioned this" on a linked issue or pull request, so these are not linked.
     """
-    if url is None or len(url) > URL_LIMIT or " " in url or not url.isprintable():
+    if (url := safe_link(url)) is None:
         return None
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - reading it is what validates it
-    except ValueError:
-        return None
-    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
-        return None
+    parts = urlsplit(url)
     if not re.fullmatch(r"[A-Za-z0-9.:-]+", parts.netloc) or _REFERENCE_PATH.match(unquote(parts.path)):
         return None
     return quote(url, safe=_URL_SAFE)

@@ -36,8 +36,6 @@ TEST = "This sink works."
 
 LABEL = "that queues it"
 """Replaces the label's name: each repository chooses its own."""
-FIX_LABEL = "with the label that has `fixes_base` in `.github/imq.yml`"
-
 
 _SHA = re.compile(r"[0-9a-f]{40,64}")
 _NO_COMMIT = re.compile(r"0+")
@@ -106,4 +104,4 @@ def queue_link(message: Message, site: Site) -> str | None:
 
 
 def _filled(text: str, base: str) -> str:
-    return text.format(base=base, label=LABEL, fix=FIX_LABEL)
+    return text.format(base=base, label=LABEL, fix=texts.NO_FIX_LABEL)

@@ -21,6 +21,7 @@ from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.facts import as_data
 
 MOST_AT_ONCE = 4
 """How many messages are on their way at once; a worker has 16 slots."""
@@ -183,7 +184,7 @@ def _data(message: Message, site: Site) -> dict[str, Any]:
         "before": message.before,
         "sha": message.sha,
         "detail": message.detail,
-        "failing": [each.model_dump(mode="json") for each in message.failing],
+        "failing": as_data(message.failing),
     }
 
 

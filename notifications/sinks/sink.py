@@ -13,7 +13,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -25,6 +25,7 @@ from queue_engine.config.patterns import branch_matches
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.jobs.job import JobRequest
 from queue_engine.core.read_model import ReadModel
+from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue, TimelineEvent
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 
@@ -104,16 +105,6 @@ _OF_REASONS: Mapping[tuple[str, Reason], EventKind] = {
 _LONGEST = 1000
 """Characters of a text of others that a message keeps."""
 _MOST_CHECKS = 20
-
-
-class FailingCheck(ReadModel):
-    """A check that failed: its page, and the names of its failed jobs."""
-
-    model_config = ConfigDict(frozen=True)
-
-    check: str
-    url: str | None = None
-    jobs: tuple[str, ...] = ()
 
 
 class Message(ReadModel):
@@ -204,20 +195,9 @@ def _failing(event: TimelineEvent) -> tuple[FailingCheck, ...]:
     """Return the failing checks of an ejection, with their pages where the event has them."""
     if event.reason is None or REASONS[event.reason].outcome is not Outcome.FAILED:
         return ()
-    found = event.data.get("failing")
-    if isinstance(found, list) and found:
-        return tuple(_check(each) for each in found[:_MOST_CHECKS] if isinstance(each, dict))
-    names = event.data.get("checks")
-    return tuple(FailingCheck(check=str(name)) for name in names[:_MOST_CHECKS]) if isinstance(names, list) else ()
-
-
-def _check(found: Mapping[str, Any]) -> FailingCheck:
-    url, jobs = found.get("url"), found.get("jobs")
-    return FailingCheck(
-        check=str(found.get("check", "?"))[:_LONGEST],
-        url=url if isinstance(url, str) else None,
-        jobs=tuple(str(job)[:_LONGEST] for job in jobs[:_MOST_CHECKS]) if isinstance(jobs, list) else (),
-    )
+    names = event.data.get("checks") or ()
+    found = FailingCheck.all_of(event.data) or tuple(FailingCheck(check=str(name)) for name in names)
+    return tuple(replace(each, jobs=each.jobs[:_MOST_CHECKS]) for each in found[:_MOST_CHECKS])
 
 
 _BEHIND_WEBHOOKS = -1

@@ -8,16 +8,17 @@ docs.rs). Slack documents no escape for a backtick: another character replaces i
 import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from notifications.render.escape import one_line
 from notifications.sinks.message_text import Site, headline, link, next_step, queue_link, sentence
-from notifications.sinks.sink import FailingCheck, Message
+from notifications.sinks.sink import Message
+from queue_engine.domain.facts import FailingCheck
+from queue_engine.rules.check_progress import safe_link
 
 _TITLE = 200
 _NAME = 100
 _DETAIL = 500
-_URL = 1000
 _MOST_TEXT = 2900
 """Characters of a section; Slack takes 3000."""
 _MOST_CHECKS = 10
@@ -93,14 +94,7 @@ def _links(message: Message, site: Site) -> Iterator[str]:
 
 def _anchor(name: str, url: str | None) -> str:
     """Return a link, or the name alone if the address is not one of a web page."""
-    if url is None or len(url) > _URL or not url.isprintable():
-        return name
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - reading it is what validates it
-    except ValueError:
-        return name
-    if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc:
+    if (url := safe_link(url)) is None:
         return name
     return f"<{quote(url, safe=_SEPARATORS).translate(_ENTITIES)}|{name}>"
 

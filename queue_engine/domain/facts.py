@@ -502,7 +502,7 @@ class FailingCheck:
     """A failing check; for GitHub Actions one for each workflow run, with the names of its failed jobs."""
 
     check: str
-    url: str | None
+    url: str | None = None
     """The link of the workflow run, or of the check; not trusted, but it begins with `http`."""
     jobs: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bot.doctor.base_runs import workflow_lines
+from docs.tested_lines import workflow_lines
 from queue_engine.config.document import parse
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.policy import Candidates

@@ -121,9 +121,10 @@ class Replay:
         """Yield the report for people."""
         yield f"{on_one_line(self.history)}"
         yield ""
-        yield from table([(NAMES[name], shown(name, each), each.source) for name, each in self.estimates.items()])
+        assumed = table((NAMES[name], shown(name, each), each.source) for name, each in self.estimates.items())
+        yield from (f"  {line}" for line in assumed)
         yield ""
-        yield from table([HEADS, *(cells(each) for each in self.rows)], numbers=True)
+        yield from (f"  {line}" for line in table([HEADS, *(cells(each) for each in self.rows)], numbers=True))
         yield ""
         yield from self.sentences()
 

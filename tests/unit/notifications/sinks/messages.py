@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifications.sinks.message_text import Site
-from notifications.sinks.sink import EventKind, FailingCheck, Message, Sink, SinkKind, key_of, request_of
+from notifications.sinks.sink import EventKind, Message, Sink, SinkKind, key_of, request_of
 from queue_engine.core.jobs.job import Job, JobStatus
+from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.reasons import Reason
 from tests.support.sink_receiver import SECRET
 

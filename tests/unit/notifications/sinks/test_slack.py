@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from notifications.sinks.sink import FailingCheck
 from notifications.sinks.slack import slack_payload
+from queue_engine.domain.facts import FailingCheck
 from tests.unit.notifications.sinks.messages import EJECTED, SITE
 
 HOSTILE = st.one_of(
