@@ -18,7 +18,7 @@ from bot.registration.manifest import read_manifest
 from docs import calls, dashboard, keys, screens, sizing
 from docs.tested_lines import workflow_lines
 from github_emulator.__main__ import endpoints
-from notifications import texts
+from notifications.texts import headlines, reason_texts
 from queue_engine.admission.throttle import KEPT as THROTTLE_KEPT
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.config.kinds import shown
@@ -79,10 +79,10 @@ def _reasons() -> str:
     """Every reason code with what becomes of the pull request and what people read."""
     rows = ["| code | outcome | label | what people read | next step, and whose |", "| --- | --- | --- | --- | --- |"]
     for reason, facts in REASONS.items():
-        words = texts.REASONS[reason]
+        words = reason_texts.REASONS[reason]
         stays = facts.outcome is not Outcome.CANCELLED or reason is Reason.SHADOW_MODE
         label = "comes off" if facts.label_off else "stays" if stays else "is off"
-        step = f"{texts.NEXT_STEP_FOR[facts.next_actor]} {words.next_step}"
+        step = f"{headlines.NEXT_STEP_FOR[facts.next_actor]} {words.next_step}"
         cells = (f"`{reason}`", facts.outcome.value, label, _filled(words.sentence), _filled(step))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
@@ -102,7 +102,7 @@ def _agent_reasons() -> str:
     for reason, facts in REASONS.items():
         if facts.outcome in (Outcome.FAILED, Outcome.CANCELLED, Outcome.REFUSED):
             again = "yes" if reason in RETRY_REASONS else "no"
-            step = _BY_A_PERSON.sub(_queue_again, _filled(texts.REASONS[reason].next_step))
+            step = _BY_A_PERSON.sub(_queue_again, _filled(reason_texts.REASONS[reason].next_step))
             rows.append(f"| `{reason}` | {facts.outcome.value} | {whose_move(reason).value} | {again} | {step} |")
     return "\n".join(rows) + "\n"
 

@@ -17,7 +17,6 @@ from functools import partial
 import structlog
 from cachetools import LRUCache
 
-from notifications import texts
 from notifications.render.comment import (
     completes,
     external_id,
@@ -28,6 +27,7 @@ from notifications.render.comment import (
 )
 from notifications.render.timeline_text import MOST_LINES, Events
 from notifications.render.train_text import with_candidate_page
+from notifications.texts import headlines
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
@@ -285,7 +285,7 @@ class GithubWriter:
                     "status": "completed",
                     "conclusion": conclusion,
                     "completed_at": f"{self._clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-                    "output": {"title": texts.SUPERSEDED_TITLE, "summary": texts.SUPERSEDED_SUMMARY},
+                    "output": {"title": headlines.SUPERSEDED_TITLE, "summary": headlines.SUPERSEDED_SUMMARY},
                 },
             )
 

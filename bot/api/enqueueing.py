@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from bot.api.api_errors import RETRY_AFTER_OUTAGE, ApiError
 from bot.api.views import DequeuedAnswer, QueueCall, QueuedAnswer, as_json, state_fields
-from notifications import texts
+from notifications.texts import reason_texts
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue import MergePending, NotQueued, Queued, authorize_dequeue, dequeue_by_user
@@ -191,7 +191,7 @@ async def _retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
 
 def _rejection(refused: RejectionError, fields: Mapping[str, Any]) -> ApiError:
     reason = refused.reason
-    template = _SENTENCES.get(reason, texts.REASONS[reason].sentence)
+    template = _SENTENCES.get(reason, reason_texts.REASONS[reason].sentence)
     sentence = template.format(base="its base branch", label=refused.label)
     more = as_json(fields) | {"sentence": sentence, "detail": refused.detail}
     return ApiError(_STATUS.get(reason, 422), sentence, **more)

@@ -1,4 +1,4 @@
-"""What commands share: lines, tables and JSON on the terminal, common options, and how a command ends."""
+"""Print lines, tables and JSON, define the options that commands share, and end a command with its code."""
 
 import json
 import sys

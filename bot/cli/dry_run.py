@@ -12,9 +12,9 @@ from bot.cli.host import open_store
 from bot.cli.triggers import trigger_lines
 from bot.gateway.people import ReadTeam, with_teams
 from bot.settings.environment import Settings
-from notifications import texts
 from notifications.render.escape import instant
 from notifications.render.status import Names, blocked_sentence, plain, status_lines
+from notifications.texts import reason_texts
 from notifications.texts.reason_texts import NOT_READY
 from queue_engine.admission.required_facts import read_requirements
 from queue_engine.config.file import Config, policy_for, rule_for
@@ -250,7 +250,7 @@ def _outcome(answer: Answer, pull: PullRequest, policy: Policy) -> tuple[str, st
     if isinstance(answer, Admit):
         return "queued", None, f"It would be queued for {pull.base_branch}.", None
     if isinstance(answer, Reject):
-        words = texts.REASONS[answer.reason].sentence.format(base=pull.base_branch, label=policy.trigger_label)
+        words = reason_texts.REASONS[answer.reason].sentence.format(base=pull.base_branch, label=policy.trigger_label)
         return "refused", answer.reason.value, f"It would not be queued. {words}", answer.detail
     if isinstance(answer, NotReady):
         first = answer.unmet[0]

@@ -1,4 +1,4 @@
-"""What commands need of the host that they run on: its settings, its database, and the account that runs them."""
+"""Load the settings of the host that a command runs on, open its database, and name who runs the command."""
 
 import asyncio
 import os

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from notifications import texts
 from notifications.render.comment import content
 from notifications.render.escape import code
 from notifications.render.failing_checks import WHERE_FAILED
+from notifications.texts import headlines, reason_texts
 from notifications.texts.reason_texts import NEW_COMMITS
 from queue_engine.domain.notice import MARKER, NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -15,9 +15,9 @@ _LEFT = frozenset({NoticeKind.FAILED, NoticeKind.CANCELLED, NoticeKind.REFUSED})
 FINAL = _LEFT | {NoticeKind.LANDED}
 """Kinds after which nothing happens to a pull request until a person acts."""
 
-_OPENINGS: Mapping[str, NoticeKind] = {text.headline.partition("{")[0]: kind for kind, text in texts.KINDS.items()}
+_OPENINGS: Mapping[str, NoticeKind] = {text.headline.partition("{")[0]: kind for kind, text in headlines.KINDS.items()}
 _FILLED = (
-    *texts.CAUSED.items(),
+    *reason_texts.CAUSED.items(),
     (Reason.HEAD_CHANGED, NEW_COMMITS),
     *((Reason.CHECKS_FAILED, each) for each in WHERE_FAILED),
 )
@@ -36,7 +36,9 @@ def kind(body: str) -> NoticeKind | None:
 
 def reason(body: str, base: str, label: str) -> Reason | None:
     """Return the reason that a comment gives; None without one."""
-    filled = {found: text.sentence.format(base=code(base), label=code(label)) for found, text in texts.REASONS.items()}
+    filled = {
+        found: text.sentence.format(base=code(base), label=code(label)) for found, text in reason_texts.REASONS.items()
+    }
     forms = ((found, re.sub(r"\\{\w+\\}", ".*", re.escape(sentence))) for found, sentence in _FILLED)
     given = (found for found, sentence in filled.items() if sentence in body)
     return next(given, None) or next((found for found, form in forms if re.search(form, body)), None)

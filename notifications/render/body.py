@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from notifications import texts
 from notifications.render import failing_checks, timeline_text, train_text
 from notifications.render.escape import (
     GHOST,
@@ -34,7 +33,7 @@ from notifications.render.status import (
     reason_text,
     with_facts,
 )
-from notifications.texts import reason_texts, waiting
+from notifications.texts import headlines, reason_texts, waiting
 from notifications.texts.headlines import BLOCKED_BY, WHY
 from notifications.texts.reason_texts import ReasonText
 from queue_engine.config.merge_commit import filled
@@ -68,11 +67,11 @@ def headline(notice: Notice) -> str:
     return line
 
 
-def kind_text(notice: Notice) -> texts.KindText:
+def kind_text(notice: Notice) -> headlines.KindText:
     """Return the headline and title of a notice's kind."""
     if is_mismatch(notice):
-        return texts.MISMATCH
-    text = train_text.kind_text(notice) or texts.KINDS[notice.kind]
+        return headlines.MISMATCH
+    text = train_text.kind_text(notice) or headlines.KINDS[notice.kind]
     if notice.reason is None or notice.kind is NoticeKind.NOT_READY:
         return text
     if notice.failure is not None and notice.failure.is_together and notice.reason is Reason.CHECKS_FAILED:
@@ -219,7 +218,7 @@ def _other_blockers(notice: Notice) -> Iterable[str]:
             line = f"- {hold_sentence(blocker, names_of(notice))}"
         actor = REASONS[blocker.reason].next_actor
         if actor is not ReasonActor.NONE:
-            line += f" **{texts.NEXT_STEP_FOR[actor]}** {fill(text.next_step, notice)}"
+            line += f" **{headlines.NEXT_STEP_FOR[actor]}** {fill(text.next_step, notice)}"
         lines.append(line)
     if lines:
         heading = reason_texts.LACKS_ALSO if notice.kind is NoticeKind.NOT_READY else waiting.OTHER_BLOCKERS
@@ -303,14 +302,14 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
     facts = REASONS[notice.reason]
     if notice.kind is NoticeKind.PAUSED and facts.next_actor is ReasonActor.NONE:
         return
-    who = texts.NEXT_STEP_FOR[facts.next_actor]
+    who = headlines.NEXT_STEP_FOR[facts.next_actor]
     people: dict[str, str] = {}
     for person in _asked(notice):
         people.setdefault(person.casefold(), person)
     mentioned = [login for person in people.values() if (login := mention(person)) is not None]
     if facts.mentions_author and notice.kind not in WAITING and mentions and mentioned:
         author_alone = facts.next_actor is ReasonActor.AUTHOR
-        words = texts.NEXT_STEP_FOR_PEOPLE if author_alone else texts.NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER
+        words = headlines.NEXT_STEP_FOR_PEOPLE if author_alone else headlines.NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER
         who = words.format(people=" ".join(mentioned))
     step = (left_text(notice, names_of(notice)) or _text_of(notice, notice.reason)).next_step
     yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
@@ -329,7 +328,7 @@ def _ask_queuer(notice: Notice) -> str:
     if notice.queued_by.casefold() in {person.casefold() for person in _asked(notice)[:1]}:
         return ""
     # The person who labeled a rejected pull request may have no right to queue it.
-    ask = texts.ASK_SOMEBODY if notice.kind is NoticeKind.REFUSED else texts.ASK
+    ask = headlines.ASK_SOMEBODY if notice.kind is NoticeKind.REFUSED else headlines.ASK
     return ask.format(queued_by=code(notice.queued_by))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
 from notifications.render.status import Names, blocked_sentence, reason_text, status_lines, unmet_sentence, with_facts
-from notifications.texts import REASONS
+from notifications.texts.reason_texts import REASONS
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker

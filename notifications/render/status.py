@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifications import texts
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
 from notifications.render.failing_checks import failure_sentences, next_step
 from notifications.render.train_text import train_text
-from notifications.texts import reason_texts, waiting
+from notifications.texts import headlines, reason_texts, waiting
 from notifications.texts.reason_texts import NOT_READY, ReasonText
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
@@ -80,7 +79,7 @@ class Names:
 
     def fill(self, template: str, **facts: object) -> str:
         """Fill in a text; further facts are escaped already."""
-        fix = " or ".join(map(code, self.fix_labels)) or texts.NO_FIX_LABEL
+        fix = " or ".join(map(code, self.fix_labels)) or headlines.NO_FIX_LABEL
         return template.format(base=code(self.base), label=code(self.label), fix=fix, **facts)
 
 
@@ -136,7 +135,7 @@ def _entry(view: EntryView, its: Names) -> Iterator[Line]:
     if view.train is not None and not view.rests:
         yield Line(waiting.TRAIN, " ".join(train_text(view.train, entry.number, entry.base_branch)))
     if view.deferral is not None:
-        sentence = with_facts(its.fill(texts.REASONS[view.deferral.reason].sentence), view.deferral.until, None)
+        sentence = with_facts(its.fill(reason_texts.REASONS[view.deferral.reason].sentence), view.deferral.until, None)
         yield Line(waiting.SET_ASIDE, f"{sentence} {waiting.QUEUE_CONTINUES}")
     for blocker in view.blockers:
         yield Line(waiting.BLOCKED, blocked_sentence(blocker, its))
@@ -172,7 +171,7 @@ def hold_sentence(hold: Blocker | BlockerFacts | Notice, its: Names) -> str:
     assert hold.reason is not None
     template, detail = _HOLDS.get(hold.reason), code(hold.detail, MESSAGE_LIMIT) if hold.detail else None
     if template is None or (detail is None and "{detail}" in template):
-        return with_facts(its.fill(texts.REASONS[hold.reason].sentence), hold.until, hold.detail)
+        return with_facts(its.fill(reason_texts.REASONS[hold.reason].sentence), hold.until, hold.detail)
     if hold.reason is Reason.FROZEN and hold.by is None:
         template = waiting.FROZEN
     since, until = (None if time is None else instant(time) for time in (hold.since, hold.until))
@@ -220,17 +219,17 @@ def _previous(previous: QueueHistory, its: Names) -> str:
     if reason is None:
         return waiting.LANDED.format(time=time)
     text = left_text(previous, its)
-    sentence = its.fill(texts.REASONS[reason].sentence) if text is None else text.sentence
+    sentence = its.fill(reason_texts.REASONS[reason].sentence) if text is None else text.sentence
     return waiting.LAST_TIME.format(time=time, sentence=with_facts(sentence, None, previous.detail))
 
 
 def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | None:
     """Render who caused a departure, and how long after IMQ's update; None if that is not known."""
-    if cause is None or reason not in texts.CAUSED:
+    if cause is None or reason not in reason_texts.CAUSED:
         return None
     after = None if cause.after_update is None else duration(timedelta(seconds=cause.after_update))
-    when = "" if after is None else texts.AFTER_UPDATE.format(time=after)
-    return texts.CAUSED[reason].format(who=_who(cause), when=when, base=code(base))
+    when = "" if after is None else reason_texts.AFTER_UPDATE.format(time=after)
+    return reason_texts.CAUSED[reason].format(who=_who(cause), when=when, base=code(base))
 
 
 def left_text(left: QueueHistory | Notice | None, its: Names) -> ReasonText | None:
@@ -241,14 +240,14 @@ def left_text(left: QueueHistory | Notice | None, its: Names) -> ReasonText | No
     if left is None or left.reason is None:
         return None
     if left.failure is not None:
-        sentences, text = failure_sentences(left.failure, its.base), texts.REASONS[left.reason]
+        sentences, text = failure_sentences(left.failure, its.base), reason_texts.REASONS[left.reason]
         if left.reason is Reason.CHECKS_FAILED:
             return ReasonText(" ".join(sentences), next_step(left.failure, its.base))
         return ReasonText(" ".join((its.fill(text.sentence), *sentences)), text.next_step)
     if left.new_commits is not None:
-        return ReasonText(_new_commits(left.new_commits, left.cause), texts.REASONS[left.reason].next_step)
+        return ReasonText(_new_commits(left.new_commits, left.cause), reason_texts.REASONS[left.reason].next_step)
     caused = caused_sentence(left.reason, left.cause, its.base)
-    return None if caused is None else ReasonText(caused, texts.REASONS[left.reason].next_step)
+    return None if caused is None else ReasonText(caused, reason_texts.REASONS[left.reason].next_step)
 
 
 def _new_commits(found: NewCommits, cause: Cause | None) -> str:
@@ -260,19 +259,19 @@ def _new_commits(found: NewCommits, cause: Cause | None) -> str:
         pushed=pushed,
         queued_by=code(found.queued_by),
         queued=code(found.queued[:_SHORT_SHA]),
-        when="" if after is None else f" ({texts.AFTER_UPDATE.format(time=duration(after)).strip()})",
+        when="" if after is None else f" ({reason_texts.AFTER_UPDATE.format(time=duration(after)).strip()})",
     )
 
 
 def _who(cause: Cause) -> str:
-    return (texts.BOT if cause.bot else texts.WHO).format(login=code(cause.by))
+    return (reason_texts.BOT if cause.bot else reason_texts.WHO).format(login=code(cause.by))
 
 
 def reason_text(reason: Reason | WaitReason, *, not_ready: bool = False) -> ReasonText:
     """Return the text of a reason; `not_ready`: the pull request waits outside the queue until it has what it lacks."""
     if not isinstance(reason, Reason):
         return waiting.WAITS[reason]
-    return (NOT_READY.get(reason) if not_ready else None) or texts.REASONS[reason]
+    return (NOT_READY.get(reason) if not_ready else None) or reason_texts.REASONS[reason]
 
 
 def plain(sentence: str) -> str:
@@ -295,7 +294,7 @@ def answer_text(
     """
     known_text = left_text(left, Names.of(base, policy))
     text, known = known_text or reason_text(reason, not_ready=not_ready), policy or Policy()
-    fix = " or ".join(f"`{name}`" for name in known.fix_labels) or texts.NO_FIX_LABEL
+    fix = " or ".join(f"`{name}`" for name in known.fix_labels) or headlines.NO_FIX_LABEL
     named = label or (None if policy is None else policy.trigger_label)
     shown = {"base": base or UNKNOWN_BASE, "label": f"`{named}`" if named else UNKNOWN_LABEL, "fix": fix}
     sentence, step = text.sentence if known_text else text.sentence.format(**shown), text.next_step.format(**shown)

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from notifications import texts
 from notifications.sinks.sink import EventKind, Message
+from notifications.texts import headlines, reason_texts
 from queue_engine.domain.reasons import ReasonActor
 
 HEADLINES: Mapping[str, str] = {
@@ -70,14 +70,14 @@ def sentence(message: Message, base: str) -> str:
     """Return what happened, in a sentence."""
     if (fixed := _SENTENCES.get(message.kind)) is not None:
         return fixed.format(base=base)
-    return _filled(texts.REASONS[message.reason].sentence, base) if message.reason is not None else ""
+    return _filled(reason_texts.REASONS[message.reason].sentence, base) if message.reason is not None else ""
 
 
 def next_step(message: Message, base: str) -> str | None:
     """Return the next step of the person whose move it is; None if no person has to act."""
     if message.reason is None or message.whose_move == ReasonActor.NONE.value:
         return None
-    return _filled(texts.REASONS[message.reason].next_step, base)
+    return _filled(reason_texts.REASONS[message.reason].next_step, base)
 
 
 def link(message: Message, site: Site) -> str | None:
@@ -104,4 +104,4 @@ def queue_link(message: Message, site: Site) -> str | None:
 
 
 def _filled(text: str, base: str) -> str:
-    return text.format(base=base, label=LABEL, fix=texts.NO_FIX_LABEL)
+    return text.format(base=base, label=LABEL, fix=headlines.NO_FIX_LABEL)

@@ -1,7 +1,7 @@
 """IMQ's comments are read back as IMQ wrote them."""
 
 from imq_demo import comments
-from notifications import texts
+from notifications.texts import headlines, reason_texts
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import Reason
@@ -16,7 +16,7 @@ def test_kind_of_every_comment_is_read_back() -> None:
 
 def test_kind_of_a_persons_comment_is_none() -> None:
     """What people write is not taken for IMQ's, even when they quote it."""
-    assert comments.kind(texts.KINDS[NoticeKind.LANDED].headline) is None
+    assert comments.kind(headlines.KINDS[NoticeKind.LANDED].headline) is None
 
 
 def test_reason_of_every_comment_is_read_back() -> None:
@@ -29,4 +29,4 @@ def test_why_checks_failed_names_the_check() -> None:
     """The one line at the end of the demo says which check failed, without markup."""
     check = CheckReport("ci/test", 7, CheckState.FAILED, "failure", "https://ci.example.com/1", None, None)
     body = comment(NoticeKind.FAILED, Reason.CHECKS_FAILED, checks=(check,))
-    assert comments.why(body) == f"{texts.REASONS[Reason.CHECKS_FAILED].sentence} (ci/test: failure)"
+    assert comments.why(body) == f"{reason_texts.REASONS[Reason.CHECKS_FAILED].sentence} (ci/test: failure)"

@@ -13,7 +13,7 @@ from typing import Any
 
 from notifications.render.comment import content, render_check_run, render_comment
 from notifications.render.timeline_text import history_lines
-from notifications.texts import HISTORY
+from notifications.texts.history import HISTORY
 from queue_engine.domain.departure import Cause, FailingCheckFacts
 from queue_engine.domain.notice import BlockerFacts, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason

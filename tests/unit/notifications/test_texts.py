@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from notifications import texts
 from notifications.render import replies, train_text
 from notifications.texts import headlines, history, reason_texts, waiting
 from queue_engine.commands.commands import CATALOGUE
@@ -19,15 +18,15 @@ from tests.support.plain_words import faults
 
 def test_texts_every_kind_reason_and_move_has_its_words() -> None:
     """Nothing that the engine can say is without a sentence for people."""
-    assert set(texts.KINDS) == set(NoticeKind)
-    assert set(texts.REASONS) == set(Reason)
-    assert set(texts.NEXT_STEP_FOR) == set(ReasonActor)
+    assert set(headlines.KINDS) == set(NoticeKind)
+    assert set(reason_texts.REASONS) == set(Reason)
+    assert set(headlines.NEXT_STEP_FOR) == set(ReasonActor)
 
 
 def test_texts_reason_is_whole_sentences_with_known_placeholders() -> None:
     """A sentence and a next step end as sentences do; branch and label are filled in, and the next step's fix label."""
     for reason in Reason:
-        text = texts.REASONS[reason]
+        text = reason_texts.REASONS[reason]
         for sentence, known in ((text.sentence, {"base", "label"}), (text.next_step, {"base", "label", "fix"})):
             assert sentence.endswith((".", ".)")), reason
             assert {name for _, name, _, _ in string.Formatter().parse(sentence) if name} <= known, reason
@@ -36,7 +35,7 @@ def test_texts_reason_is_whole_sentences_with_known_placeholders() -> None:
 def test_texts_reason_that_takes_the_label_off_says_to_set_it_again() -> None:
     """The next step says what to type and which label to set, unless the pull request can land no more."""
     for reason in [r for r in Reason if REASONS[r].label_off and REASONS[r].next_actor is not ReasonActor.NONE]:
-        step = texts.REASONS[reason].next_step.lower()
+        step = reason_texts.REASONS[reason].next_step.lower()
         assert "comment `/queue` or add the label {label}" in step or reason in {
             Reason.FORK_DELETED,
             Reason.BASE_CHANGED_AT_MERGE,
@@ -46,7 +45,7 @@ def test_texts_reason_that_takes_the_label_off_says_to_set_it_again() -> None:
 def test_texts_headline_has_one_symbol_at_most_and_title_nothing_foreign() -> None:
     """No walls of symbols; and the check run's title, which GitHub shows unrendered, holds no placeholder."""
     for kind in NoticeKind:
-        text = texts.KINDS[kind]
+        text = headlines.KINDS[kind]
         symbols = re.findall(r"[^\x20-\x7e\ufe0f]", text.headline)
         assert len(symbols) <= 1, kind
         assert "{" not in text.title, kind
@@ -55,7 +54,7 @@ def test_texts_headline_has_one_symbol_at_most_and_title_nothing_foreign() -> No
 def test_texts_reason_blames_no_person() -> None:
     """No sentence scolds."""
     for reason in Reason:
-        words = f"{texts.REASONS[reason].sentence} {texts.REASONS[reason].next_step}".lower()
+        words = f"{reason_texts.REASONS[reason].sentence} {reason_texts.REASONS[reason].next_step}".lower()
         assert not re.search(r"\b(your fault|you broke|you must|invalid|illegal|wrong|bad|error)\b", words), reason
 
 
@@ -75,6 +74,6 @@ def test_texts_titles_of_trains_have_nothing_foreign(kind: NoticeKind) -> None:
 
 def test_texts_are_short_sentences_in_plain_words() -> None:
     """No sentence is longer than 25 words, and none speaks in metaphors: the texts, and what help says of commands."""
-    of_reasons = [f"{text.sentence} {text.next_step}" for text in texts.REASONS.values()]
+    of_reasons = [f"{text.sentence} {text.next_step}" for text in reason_texts.REASONS.values()]
     of_commands = [text for command in CATALOGUE.values() for text in (command.help, command.right.value)]
     assert [fault for text in (*_texts(), *of_reasons, *of_commands) for fault in faults(text)] == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import queue_engine
 from notifications.render.comment import render_comment
 from notifications.render.timeline_text import MOST_LINES, details_block, flaky, history_lines, rerun_checks, time_in_ci
-from notifications.texts import HISTORY
+from notifications.texts.history import HISTORY
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import MARKER, NoticeKind
 from queue_engine.domain.reasons import Reason
