@@ -143,6 +143,17 @@ def test_audit_of_planted_faults_names_each(clone: HistoryMaker) -> None:
     sha = clone.land(tree, "Squash (#15)")
     wrong["silent revert"] = (sha, ("squash", "reverts", 15, ["README.md"]), newer[:12])
 
+    # Of a mode alone, which no comparison of contents shows.
+    head = clone.pull_request(19, {"nineteen.py": "1\n"})
+    blob = clone.sha("main:app.py")
+    clone.git("update-index", "--chmod=+x", "app.py")
+    clone.git("commit", "-q", "-m", "Push a mode")
+    mode = clone.sha("HEAD")
+    clone.git("reset", "-q", "--hard")
+    tree = clone.tree_with(clone.tree_of_merge("main", head), "app.py", blob)
+    sha = clone.land(tree, "Squash (#19)")
+    wrong["silent revert of a mode"] = (sha, ("squash", "reverts", 19, ["app.py"]), mode[:12])
+
     # A direct push.
     sha = clone.commit({"pushed.py": "1\n"}, "Push this")
     wrong["direct push"] = (sha, ("push", "pushed", None, ["pushed.py"]), "no pull request")
@@ -174,7 +185,18 @@ def test_audit_of_planted_faults_names_each(clone: HistoryMaker) -> None:
     assert {fault: part for fault, (sha, _, part) in wrong.items() if part not in reasons[sha]} == {}
     named = {sha for sha, _, _ in wrong.values()}
     others = [shown(each)[:3] for sha, each in landings.items() if sha not in named and each["verdict"] != "equal"]
-    assert others == [("push", "pushed", None)] * 3 + [("push", "unknown", None)]
+    assert others == [("push", "pushed", None)] * 4 + [("push", "unknown", None)]
+
+
+@pytest.mark.parametrize("place", [".gitattributes", ".git/info/attributes"])
+def test_audit_merges_as_github_whatever_the_clone_has_configured(clone: HistoryMaker, place: str) -> None:
+    """Attributes of what is checked out choose no driver of the user: none runs, and none changes a verdict."""
+    sound_landings(clone)
+    (clone.path / place).write_text("*.py merge=mine\n")
+    clone.git("config", "merge.mine.driver", "touch driver-ran; true")
+    landings, _ = audited("HEAD~4..")
+    assert {each["verdict"] for each in landings.values()} == {"equal"}
+    assert not list(clone.path.rglob("driver-ran"))
 
 
 def test_audit_without_refs_of_pull_requests_accuses_no_squash(clone: HistoryMaker) -> None:

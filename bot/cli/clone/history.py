@@ -25,8 +25,6 @@ _PULL_REQUEST = re.compile(r"refs/(?:remotes/[^/]+/)?(?:pull|pr|pull-requests)/(
 
 _GIT: Final = ("git", "--no-replace-objects", "--literal-pathspecs", "--no-optional-locks")
 _NEUTRAL: Final = {
-    # As in a bare clone, whose merges know neither attributes of files nor drivers of the user.
-    "core.bare": "true",
     "core.attributesFile": os.devnull,
     "merge.renormalize": "false",
     "merge.renames": "true",
@@ -100,16 +98,17 @@ class History:
                 f"This is git {self.git_version}. Install git 2.38 or later, which has `git merge-tree --write-tree`."
             )
         try:
-            directory, objects, shallow = self._output(
-                ("git", "rev-parse", "--absolute-git-dir", "--git-path", "objects", "--is-shallow-repository")
-            ).splitlines()
+            asked = ("--absolute-git-dir", "--show-object-format", "--is-shallow-repository", "--git-path", "objects")
+            directory, format_, shallow, objects = self._output(("git", "rev-parse", *asked)).splitlines()
         except HistoryError as error:
             why = "" if "not a git repository" in str(error) else f" git says: {error}"
             raise HistoryError(f"This folder is not in a git repository. Change to a clone.{why}") from None
         if shallow == "true":
             raise HistoryError("This clone is shallow. Get its history first: `git fetch --unshallow`.")
         self._scratch = TemporaryDirectory(prefix="imq-", ignore_cleanup_errors=True)
-        self._git = (*_GIT, f"--git-dir={directory}", *_options(*(f"{key}={value}" for key, value in _NEUTRAL.items())))
+        neutral = _options(*(f"{key}={value}" for key, value in _NEUTRAL.items()))
+        self._git = (*_GIT, f"--git-dir={directory}", *neutral)
+        self._merging = (*_GIT, f"--git-dir={self._bare(format_)}", *neutral)
         others = os.environ.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
         self._environ = os.environ | {
             "LC_ALL": "C",
@@ -133,6 +132,24 @@ class History:
     def scratch(self) -> Path:
         """Return the folder that is removed at the end."""
         return Path(self._scratch.name)
+
+    def _bare(self, format_: str) -> Path:
+        """Make a bare repository in which git merges: GitHub's merges, too, know no attributes, drivers or submodules.
+
+        In the clone they would depend on what is checked out there, and on its configuration.
+        """
+        made = self.scratch / "merges.git"
+        (made / "refs").mkdir(parents=True)
+        (made / "HEAD").write_text("ref: refs/heads/none\n")
+        extension = f"[extensions]\nobjectFormat = {format_}\n" if format_ != "sha1" else ""
+        (made / "config").write_text(
+            f"[core]\nbare = true\nrepositoryFormatVersion = {int(bool(extension))}\n{extension}"
+        )
+        return made
+
+    def _merge_tree(self, *arguments: str, settings: Sequence[str], codes: Sequence[int], given: bytes = b"") -> str:
+        command = ("merge-tree", "--write-tree", "-z", "--no-messages", *arguments)
+        return self._output((*self._merging, *_options(*settings), *command), given, codes)
 
     def git(self, *arguments: str, given: bytes | None = None, codes: Sequence[int] = (0,)) -> str:
         """Return the output of a command of git. Raises HistoryError for another exit code."""
@@ -226,10 +243,9 @@ class History:
 
     def merge(self, first: str, second: str, *settings: str) -> Merge | None:
         """Return what git makes of two commits; None if it refuses them."""
-        arguments = ("merge-tree", "--write-tree", "-z", "--no-messages", first, second)
         # Its exit code is 1 for a conflict, and for a commit that is absent; then it names no tree.
         try:
-            tree, *infos = self.git(*_options(*settings), *arguments, codes=(0, 1)).split("\0")
+            tree, *infos = self._merge_tree(first, second, settings=settings, codes=(0, 1)).split("\0")
         except HistoryError:
             return None
         return _merge(tree, not any(infos), [each for each in infos if each]) if tree else None
@@ -242,8 +258,8 @@ class History:
         while len(answers) < len(pairs):
             lines = "".join(f"{first} {second}\n" for first, second in pairs[len(answers) :])
             # The process ends at the first pair that it refuses, with any code.
-            arguments = ("merge-tree", "--write-tree", "--stdin", "-z", "--no-messages")
-            shown = self.git(*_options(*settings), *arguments, given=lines.encode(), codes=range(-64, 256))
+            codes = range(-64, 256)
+            shown = self._merge_tree("--stdin", settings=settings, codes=codes, given=lines.encode())
             answers += _merges(shown)
             if len(answers) < len(pairs):
                 answers.append(None)
@@ -271,6 +287,8 @@ class History:
         entries = [self.entry(each, file.path) for each in (first, base, second)]
         if file.after is None or any(each is None for each in entries):
             return False
+        if file.before is not None and file.before[0] != file.after[0]:
+            return False  # Its mode differs, too.
         try:
             names = []
             for position, each in enumerate(entries):
