@@ -280,8 +280,8 @@ def _tested_lines() -> str:
 def _tested_branch_line() -> str:
     """Write the line that differs where a branch marks the tree."""
     lines = workflow_lines("main", _TESTED, by_branch=True).splitlines()
-    found = next(line.strip() for line in lines if "found=" in line)
-    return f"\n```sh\n{found}\n```\n\n"
+    ref = next(line.strip() for line in lines if "ref=" in line)
+    return f"\n```sh\n{ref}\n```\n\n"
 
 
 PARTS: Mapping[str, Callable[[], str]] = {

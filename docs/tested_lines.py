@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from shlex import quote
 
 from queue_engine.domain.facts import RequiredCheck
-from queue_engine.domain.port import MARK_BRANCHES, MARK_FILE, MARKS
+from queue_engine.domain.port import MARK_BRANCHES, MARKS
 from queue_engine.rules.proof import mark_text
 
 
@@ -14,15 +14,11 @@ def workflow_lines(branch: str, checks: Iterable[RequiredCheck], *, by_branch: b
     Whatever fails, the job runs. It always runs elsewhere, as IMQ has to know of candidates. `by_branch`: GitHub takes
     no refs but branches and tags.
     """
-    words = " ".join(map(quote, mark_text(branch, checks).splitlines()))
-    tree = "$(git rev-parse 'HEAD^{tree}')"
-    found = f'git ls-remote origin "{MARKS}{tree}" | cut -f1'
-    if by_branch:
-        found = f'git fetch -q --depth=1 origin "{MARK_BRANCHES}{tree}" && git rev-parse FETCH_HEAD:{MARK_FILE}'
+    words, place = " ".join(map(quote, mark_text(branch, checks).splitlines())), MARK_BRANCHES if by_branch else MARKS
     return f"""\
 jobs:
   tested:
-    if: github.ref == 'refs/heads/{branch}'
+    if: github.event_name == 'push' && github.ref == 'refs/heads/{branch}'
     runs-on: ubuntu-latest
     permissions: {{contents: read}}
     outputs: {{skip: '${{{{ steps.imq.outputs.skip }}}}'}}
@@ -31,8 +27,9 @@ jobs:
       - id: imq
         run: |
           mark=$(printf '%s\\n' {words} | git hash-object --stdin)
-          found=$({found}) || true
-          if [ "$found" = "$mark" ]; then echo skip=true >> "$GITHUB_OUTPUT"; fi
+          ref="{place}$mark/$(git rev-parse 'HEAD^{{tree}}')"
+          found=$(git ls-remote origin "$ref" | cut -f2) || true
+          if [ "$found" = "$ref" ]; then echo skip=true >> "$GITHUB_OUTPUT"; fi
   test:
     needs: tested
     if: ${{{{ !cancelled() && (github.ref != 'refs/heads/{branch}' || needs.tested.outputs.skip != 'true') }}}}

@@ -4,10 +4,9 @@ Refusals of `updateRefs` come as an answer of status 200 with errors. No source 
 IMQ goes by the words of rules.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -25,9 +24,8 @@ from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
 from queue_engine.domain.facts import Commit, HeadPush
 from queue_engine.domain.model import Repository
-from queue_engine.domain.port import MARK_BRANCHES, MARK_FILE, MARKS, NO_BRANCH, NOTES, BranchUpdate
+from queue_engine.domain.port import NO_BRANCH, NOTES, BranchUpdate
 from queue_engine.domain.run import CANDIDATE
-from queue_engine.rules.proof import object_name
 
 _SUFFIXES = (".yml", ".yaml")
 
@@ -132,10 +130,6 @@ class CandidateApi(CheckReads):
         super().__init__(connection)
         self._node_ids: LRUCache[int, str] = LRUCache(1000)
         """GitHub's ids of repositories in GraphQL, which never change."""
-        self._marks: LRUCache[tuple[int, str], str] = LRUCache(1000)
-        """The commits of marks, by repository and text."""
-        self._marked_by_branch: LRUCache[int, bool] = LRUCache(1000)
-        """The repositories where GitHub refused a ref that is neither a branch nor a tag."""
 
     async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
         """`POST /repos/{owner}/{repo}/git/refs`."""
@@ -147,34 +141,16 @@ class CandidateApi(CheckReads):
         call = Call("POST", "/repos/{owner}/{repo}/git/refs", body={"ref": ref, "sha": sha}, limit=limit)
         await self._connection.call(repository, call)
 
-    async def mark_tested(self, repository: Repository, tree: str, text: str) -> tuple[str, str]:
-        """`POST /repos/{owner}/{repo}/git/refs`, for a ref of IMQ's own, or for a branch."""
-        if repository.id not in self._marked_by_branch:
-            ref, blob = f"{MARKS}{tree}", object_name(text)
-            try:
-                await self._point(repository, ref, blob, partial(self._write_blob, repository, text))
-            except Invalid:
-                self._marked_by_branch[repository.id] = True
-            else:
-                return ref, blob
-        branch, made = f"{MARK_BRANCHES}{tree}", partial(self._write_mark, repository, text)
-        commit = self._marks.get((repository.id, text)) or await made()
-        return branch, await self._point(repository, branch, commit, made)
-
-    async def _point(self, repository: Repository, ref: str, target: str, made: Callable[[], Awaitable[str]]) -> str:
-        """Create a ref, or move it there; `made` writes the object where GitHub lacks it. Returns the target."""
+    async def create_ref(self, repository: Repository, ref: str, sha: str) -> None:
+        """`POST /repos/{owner}/{repo}/git/refs`."""
         try:
-            await self._create_ref(repository, ref, target, _MARK_LIMIT)
+            await self._create_ref(repository, ref, sha, _MARK_LIMIT)
         except Invalid as refusal:
             words = refusal.message.lower()
-            if _NO_OBJECT in words:
-                target = await made()
-                await self._create_ref(repository, ref, target)
-            elif _THERE in words:
-                await self._move_ref(repository, ref, target, force=True)
-            else:
+            kind = HeadConflict if _THERE in words else NotFound if _NO_OBJECT in words else None
+            if kind is None:
                 raise
-        return target
+            raise kind(refusal.message, status=refusal.status) from refusal
 
     async def _move_ref(self, repository: Repository, ref: str, target: str, *, force: bool) -> None:
         """`PATCH /repos/{owner}/{repo}/git/refs/{ref}`."""
@@ -182,16 +158,6 @@ class CandidateApi(CheckReads):
         await self._connection.call(
             repository, Call("PATCH", template, variables, body={"sha": target, "force": force})
         )
-
-    async def _write_blob(self, repository: Repository, text: str) -> str:
-        answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/git/blobs", {"content": text})
-        return parse_answer(ShaAnswer, answer).sha
-
-    async def _write_mark(self, repository: Repository, text: str) -> str:
-        tree = await self._write_tree(repository, None, {MARK_FILE: text})
-        made = await self.create_commit(repository, tree, (), f"[skip ci] IMQ tested a tree\n\n{text}")
-        self._marks[repository.id, text] = made.sha
-        return made.sha
 
     async def _write_tree(self, repository: Repository, onto: str | None, files: Mapping[str, str]) -> str:
         """`POST /repos/{owner}/{repo}/git/trees`: the tree `onto` with these files."""

@@ -17,7 +17,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import SecretStr
 
-from bot.passport.statement import PAYLOAD_TYPE, Record, envelopes, payload, statements
+from bot.passport.statement import PAYLOAD_TYPE, Record, checks_of, envelopes, payload, statements
 from bot.settings.private_key import derive_key, derive_secret
 from queue_engine.domain.landing_record import LandingKey, LandingRecord
 from queue_engine.effects.context import Engine
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from securesystemslib.signer import CryptoSigner
 
 _PURPOSE = "imq passport key"
+_DAMAGED = (KeyError, TypeError, ValueError, AttributeError)
+"""How a record whose row was changed fails to be read."""
 
 
 class PassportKeys:
@@ -118,7 +120,15 @@ def passport_of(found: LandingRecord) -> list[dict[str, Any]]:
         return []
     try:
         return envelopes(found.record, found.key_id, found.signatures)
-    except (KeyError, TypeError, ValueError):
+    except _DAMAGED:
+        return []
+
+
+def checks_in(found: LandingRecord) -> list[dict[str, Any]]:
+    """Return the checks of a stored landing one by one; empty if its row is damaged."""
+    try:
+        return list(checks_of(found.record))
+    except _DAMAGED:
         return []
 
 

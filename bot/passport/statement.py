@@ -8,7 +8,7 @@ record and the signatures, and makes the envelopes whenever somebody asks for th
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -48,24 +48,33 @@ class PassportError(Exception):
 
 def statements(record: Record) -> tuple[dict[str, Any], ...]:
     """Return what IMQ states about a landing: the landing, then the tests of its candidate, if any ran."""
-    name, landed = f"{record['repository']['name']}:{record['base']['branch']}", record["landed"]
-    made = [_statement(LANDING, _subjects(name, landed["commit"], landed["tree"]), record)]
-    candidate = record["candidate"]
-    tests = [each for each in record["checks"] if each.get("from") in (None, "same_tree")]
-    if tests and candidate["tree"] is not None:
-        tested = _subjects(f"{name}:candidate", candidate["commit"], candidate["tree"])
-        made.append(_statement(TEST_RESULT, tested, _test_result(tests, record)))
+    made = [_statement(LANDING, _subjects(record["landed"]), record)]
+    tests = [each for each in checks_of(record) if each.get("from") in (None, "same_tree")]
+    if tests and record["candidate"]["tree"] is not None:
+        # This one names the repository and the branch, which its predicate cannot.
+        name = f"{record['repository']['name']}:{record['base']['branch']}:candidate"
+        made.append(_statement(TEST_RESULT, _subjects(record["candidate"], name), _test_result(tests, record)))
     return tuple(made)
+
+
+def checks_of(record: Record) -> Iterator[dict[str, Any]]:
+    """Yield the checks of a record one by one, with what its groups leave out."""
+    usual = {"app": None, "conclusion": "success", "commit": record.get("candidate", {}).get("commit")}
+    for group in record.get("checks", ()):
+        same = usual | {name: each for name, each in group.items() if name not in ("names", "url")}
+        for name, rest in sorted(group["names"].items()):
+            yield same | {"name": name, "url": None if rest is None else group["url"] + rest}
 
 
 def _statement(kind: str, subject: Sequence[Mapping[str, Any]], predicate: Record) -> dict[str, Any]:
     return {"_type": STATEMENT, "subject": subject, "predicateType": kind, "predicate": predicate}
 
 
-def _subjects(name: str, commit: str | None, tree: str) -> list[dict[str, Any]]:
+def _subjects(of: Record, name: str = "") -> list[dict[str, Any]]:
     """Name a commit and its tree by Git's own digests, as in-toto's digest sets call them."""
-    of_commit = [] if commit is None else [{"name": name, "digest": {"gitCommit": commit}}]
-    return [*of_commit, {"name": f"{name}^{{tree}}", "digest": {"gitTree": tree}}]
+    commit: dict[str, Any] = {"digest": {"gitCommit": of["commit"]}}
+    tree: dict[str, Any] = {"digest": {"gitTree": of["tree"]}}
+    return [commit | {"name": name}, tree | {"name": f"{name}^{{tree}}"}] if name else [commit, tree]
 
 
 def _test_result(tests: Sequence[Record], record: Record) -> dict[str, Any]:
@@ -136,7 +145,7 @@ def verify(signed: Any, keys: Keys) -> dict[str, Any]:
         read.verify([SSlibKey.from_dict(each, json.loads(json.dumps(keys[each]))) for each in known], 1)
     except VerificationError:
         raise PassportError(PassportErrorKind.FORGED, "its signature does not fit") from None
-    except (KeyError, TypeError, ValueError) as fault:
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise PassportError(PassportErrorKind.FOREIGN_KEY, f"its key cannot be read ({fault})") from None
     return statement
 
@@ -154,7 +163,7 @@ def landing_of(passport: Sequence[Any], keys: Keys) -> dict[str, Any]:
         raise PassportError(PassportErrorKind.MALFORMED, f"its first statement is not of the type {LANDING}")
     try:
         expected = [payload(each) for each in statements(record)]
-    except (KeyError, TypeError, ValueError) as fault:
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise PassportError(PassportErrorKind.MALFORMED, f"its record lacks a part ({fault})") from None
     if expected != [payload(each) for each in found]:
         raise PassportError(PassportErrorKind.CONTRADICTORY, "its statements do not follow from its record")

@@ -202,8 +202,8 @@ class MergeRules:
         frozenset(),
         kinds.CHECKS,
         Shared(keys.operators, "nothing", _BRANCHES),
-        "Checks, as names or `name` with `app`. Before it lands a tree on which all of them passed, IMQ points "
-        "`refs/imq/tested/TREE` at a mark, so that workflows need not test it again. Absent is off.",
+        "Checks, as names or `name` with `app`. Before it lands a tree on which all of them passed, IMQ creates a ref "
+        "that says so. Workflows need not test the tree again. Absent is off.",
     )
     notes: bool = key(
         False,

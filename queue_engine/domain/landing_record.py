@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import count
+from os.path import commonprefix
 from typing import Any
 
 from queue_engine.domain.facts import MergeMethod
@@ -100,13 +102,28 @@ class LandingKey:
     until: datetime | None
 
 
-def checks_data(checks: Iterable[CheckProof]) -> list[dict[str, Any]]:
-    """Return checks as the record has them, by name."""
-    return [
-        {"name": each.name, "app": each.app, "conclusion": each.conclusion, "url": each.url, "commit": each.commit}
-        | ({} if each.kind is None else {"from": each.kind.value})
-        for each in sorted(checks, key=lambda each: (each.name, each.app or 0, each.commit))
-    ]
+def checks_data(checks: Iterable[CheckProof], candidate: str) -> list[dict[str, Any]]:
+    """Return checks as the record has them: those that agree in all but name and link stand together."""
+    groups = dict[tuple[CheckProof, int], dict[str, str | None]]()
+    for each in sorted(checks, key=lambda each: (each.name, each.app or 0, each.commit)):
+        same = replace(each, name="", url=None)
+        # Several workflows may report checks of one name.
+        again = next(n for n in count() if each.name not in groups.get((same, n), ()))
+        groups.setdefault((same, again), {})[each.name] = each.url
+    return [_group(same, links, candidate) for (same, _), links in groups.items()]
+
+
+def _group(same: CheckProof, links: Mapping[str, str | None], candidate: str) -> dict[str, Any]:
+    start = commonprefix([each for each in links.values() if each is not None])  # noqa: RUF071 - characters, not folders
+    made = {
+        "app": same.app,
+        "commit": None if same.commit == candidate else same.commit,
+        "conclusion": None if same.conclusion == "success" else same.conclusion,
+        "from": None if same.kind is None else same.kind.value,
+        "url": start or None,
+    }
+    names = {name: None if link is None else link.removeprefix(start) for name, link in links.items()}
+    return {name: each for name, each in made.items() if each is not None} | {"names": names}
 
 
 def result_of(landed: str, tested: str | None, untested: Sequence[str], proof: LandingProof | None) -> dict[str, Any]:

@@ -46,10 +46,7 @@ NOTES = "refs/notes/imq"
 """The ref of the notes of landings."""
 
 MARKS, MARK_BRANCHES = "refs/imq/tested/", "refs/heads/imq-tested/"
-"""How the refs of tested trees begin; the branches are for a GitHub that takes no other refs. The tree follows."""
-
-MARK_FILE = "imq-tested"
-"""The one file of the commit at which such a branch is: it has the text of the mark."""
+"""How the refs of tested trees begin; the branches are for a GitHub that takes no other refs. Mark and tree follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,12 +425,10 @@ class Writes(Protocol):
         """`DELETE /repos/{o}/{r}/git/{ref}`, of any ref such as `refs/notes/x`; a missing one is no error."""
         ...
 
-    async def mark_tested(self, repository: Repository, tree: str, text: str) -> tuple[str, str]:
-        """`POST /repos/{o}/{r}/git/refs`: point `refs/imq/tested/TREE` at the blob of a mark's text.
+    async def create_ref(self, repository: Repository, ref: str, sha: str) -> None:
+        """`POST /repos/{o}/{r}/git/refs`, of any ref such as `refs/imq/x`.
 
-        Where GitHub refuses such a ref, it is the branch `imq-tested/TREE`, at a commit with the mark as its one file.
-        Another target of the ref is replaced by a second request. The first ref of a mark takes one request more, and
-        its first branch two. Returns the ref's name and its target. Raises Invalid if a rule forbids it.
+        Raises HeadConflict if it is there, NotFound if GitHub lacks the object, and Invalid for any other refusal.
         """
         ...
 

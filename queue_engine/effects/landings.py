@@ -1,6 +1,7 @@
 """Store the record of a landing, signed, in the transaction of the landing."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from queue_engine.config.model import Policy
@@ -11,6 +12,7 @@ from queue_engine.domain.landing_record import LandingProof, LandingResult, chec
 from queue_engine.domain.model import Entry
 from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects.context import Change
+from queue_engine.rules.proof import mark_of
 
 
 async def record_landing(
@@ -28,12 +30,15 @@ async def record_landing(
     """
     consents = await change.tx.consents.of_landing(entry)
     record = landing_data(entry, landed, run, consents, untested) | {
-        "landed": {"commit": landed.sha, "tree": landed.tree, "at": change.now.isoformat()}
+        "landed": {"commit": landed.sha, "tree": landed.tree, "at": _instant(change.now)}
     }
     if policy.merge.tested_refs:
-        mark = await change.tx.proof_marks.of_tree(entry.repository.id, landed.tree)
-        if mark is not None and mark.ref is not None:
-            record["ref"] = {"name": mark.ref, "object": mark.object}
+        its_own = mark_of(entry.base_branch, policy.merge.tested_refs)
+        mark = await change.tx.proof_marks.of_tree(entry.repository.id, landed.tree, its_own)
+        if mark is not None and mark.answered:
+            record["ref"] = {"name": mark.ref.removesuffix(f"/{mark.tree}")} | (
+                {} if mark.object == record["candidate"]["commit"] else {"object": mark.object}
+            )
     if change.sign is None:
         await change.tx.landings.add(record, change.now, None, ())
         return is_proved(record)
@@ -58,18 +63,23 @@ def landing_data(
     moved = member is not None and landed.sha == member.commit
     background = "background" if entry.run.merge_uuid is not None else "merge"
     last = run.members[-1] if run is not None and member is not None else None
+    candidate = (run.candidate if run is not None and last is not None else None) or entry.head
+    tree = tested if last is None else last.tree
     return {
         "repository": {"id": entry.repository.id, "name": entry.repository.full_name},
         "base": {"branch": entry.base_branch, "before": _before(entry, landed, method, verdict["result"])},
         "candidate": {
-            "commit": (run.candidate if run is not None and last is not None else None) or entry.head,
-            "tree": tested if last is None else last.tree,
-            "run": None if run is None or last is None else run.id,
+            "commit": candidate,
+            "tree": tree,
+            **({} if run is None or last is None else {"run": run.id}),
         },
         "method": None if method is None else method.value,
         "how": "base_move" if moved else background,
-        "members": [*_earlier(run, entry.number), _member(entry, member, tested, consents)],
-        "checks": checks_data(() if proof is None else proof.checks),
+        "members": [
+            *_earlier(run, entry.number),
+            _member(entry, consents) | ({} if member is None or member.tree == tree else {"tree": member.tree}),
+        ],
+        "checks": checks_data(() if proof is None else proof.checks, candidate),
         "hashes": {
             "rules": None if proof is None else proof.rules,
             "configuration": None if proof is None else proof.configuration,
@@ -102,25 +112,27 @@ def _earlier(run: Run | None, number: int) -> list[dict[str, Any]]:
     for each in run.members if run is not None else ():
         if each.number == number:
             return before
-        before.append({"number": each.number, "head": each.head, "commit": each.commit, "tree": each.tree})
+        before.append({"number": each.number, "head": each.head, "tree": each.tree})
     return []
 
 
-def _member(
-    entry: Entry, member: RunMember | None, tested: str | None, consents: Sequence[HeadConsent]
-) -> dict[str, Any]:
+def _member(entry: Entry, consents: Sequence[HeadConsent]) -> dict[str, Any]:
     """Return the entry as the last member: with the newest consent to each head that counts."""
     newest = {each.head: each for each in consents if each.base_branch == entry.base_branch}
     heads = dict.fromkeys((entry.queued_head, entry.head))
     return {
         "number": entry.number,
         "head": entry.head,
-        "commit": entry.head if member is None else member.commit,
-        "tree": tested if member is None else member.tree,
         "author": entry.author,
         "consents": [
-            {"head": each.head, "by": each.by, "how": each.source.value, "at": each.at.isoformat()}
+            ({} if head == entry.head else {"head": head})
+            | {"by": each.by, "how": each.source.value, "at": _instant(each.at)}
             for head in heads
             if (each := newest.get(head)) is not None
         ],
     }
+
+
+def _instant(at: datetime) -> str:
+    """Return an instant as records have it, to the second, as GitHub has its own."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

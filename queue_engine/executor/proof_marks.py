@@ -1,14 +1,15 @@
 """Refs that say of a tree that it was tested, so that workflows on the base need not test it again.
 
-The ref's name has the tree, and its target, the mark, says for which branch, and by which checks. It is written before
-the landing, because the push of the landing starts the workflows. It says nothing of the landing itself, so that a
-process that dies in between leaves no lie. IMQ stores what it writes before it does, and deletes the ref after 14 days.
+The ref's name says everything: the mark, for which branch and by which checks, and the tree. It points at the tested
+commit, which is there already. It is written before the landing, because the push of the landing starts the workflows.
+It says nothing of the landing itself, so that a process that dies in between leaves no lie. IMQ stores what it writes
+before it does, and deletes the ref after 14 days.
 Nothing waits for a ref: where GitHub refuses it, the workflows test the tree again.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -22,7 +23,7 @@ from queue_engine.domain.port import MARK_BRANCHES as BRANCHES
 from queue_engine.domain.port import MARKS as REFS
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.effects.context import Change, Engine
-from queue_engine.rules.proof import is_marked, mark_text, mark_tree, object_name
+from queue_engine.rules.proof import is_marked, mark_of
 from queue_engine.store.proof_marks import ProofMark
 
 _log = structlog.get_logger("imq.proof_marks")
@@ -38,30 +39,64 @@ _TRY_AGAIN = timedelta(days=1)
 
 
 async def mark_tested(
-    engine: Engine, queue: Queue, tree: str | None, proof: LandingProof | None, policy: Policy
+    engine: Engine, queue: Queue, candidate: str, tree: str | None, proof: LandingProof | None, policy: Policy
 ) -> None:
-    """Have a ref say that this tree was tested, if the checks that the configuration names passed on it.
+    """Have a ref say that this candidate's tree was tested, if the checks that the configuration names passed on it.
 
-    At most one request; none where the ref is there, or the configuration names no check. Never raises GitHubError.
+    One request; none where the ref is there, or the configuration names no check. Two more, once for a repository, if
+    GitHub takes no such refs. Never raises GitHubError.
     """
     checks = policy.merge.tested_refs
     if tree is None or not is_marked(proof, checks):
         return
-    repository, text, now = queue.repository, mark_text(queue.base_branch, checks), engine.clock.now()
+    repository, mark, now = queue.repository, mark_of(queue.base_branch, checks), engine.clock.now()
     async with engine.change() as change:
-        former = await change.tx.proof_marks.of_tree(repository.id, tree)
-        mark = ProofMark(repository.id, tree, object_name(text), now + KEPT)
-        if former is not None and former.mark == mark.mark and former.ref is not None:
-            await change.tx.proof_marks.save(replace(mark, ref=former.ref, object=former.object))
-            return
-        await change.tx.proof_marks.save(mark)
+        former = await change.tx.proof_marks.of_tree(repository.id, tree, mark)
+        own = await change.tx.proof_marks.branch_commit(repository.id)
+        # A former request whose answer was lost is made again as it was.
+        wanted = replace(former or _mark(repository, tree, mark, candidate, own, now), expires_at=now + KEPT)
+        await change.tx.proof_marks.save(wanted)
+    if wanted.answered:
+        return
+    made: ProofMark | None = wanted
     try:
-        ref, target = await engine.github.mark_tested(repository, tree, text)
+        made = await _create(engine, repository, wanted)
+    except HeadConflict:
+        # It is there, and says what is true. Without a record of its own IMQ may not have made it, and leaves it.
+        if former is None:
+            made = None
     except GitHubError as error:
         _log.warning("tested_ref_refused", repository=repository.full_name, tree=tree, error=str(error))
         return
     async with engine.change() as change:
-        await change.tx.proof_marks.written(repository.id, tree, ref, target)
+        if made is None:
+            await change.tx.proof_marks.remove([wanted])
+        else:
+            await change.tx.proof_marks.save(replace(made, answered=True))
+
+
+def _mark(repository: Repository, tree: str, mark: str, candidate: str, own: str | None, now: datetime) -> ProofMark:
+    """Return the mark at the candidate, or at IMQ's own commit where marks are branches."""
+    start = REFS if own is None else BRANCHES
+    return ProofMark(repository.id, tree, mark, f"{start}{mark}/{tree}", own or candidate, now + KEPT)
+
+
+async def _create(engine: Engine, repository: Repository, wanted: ProofMark) -> ProofMark:
+    """Create the ref; where GitHub takes no such ref, a branch. Raises GitHubError."""
+    try:
+        await engine.github.create_ref(repository, wanted.ref, wanted.object)
+    except Invalid:
+        if wanted.ref.startswith(BRANCHES):
+            raise
+    else:
+        return wanted
+    # A branch at the candidate would start its workflows again. All of them share one commit.
+    own = (await engine.github.create_commit(repository, wanted.tree, (), "[skip ci] IMQ tested trees")).sha
+    branch = replace(wanted, ref=f"{BRANCHES}{wanted.mark}/{wanted.tree}", object=own)
+    async with engine.change() as change:
+        await change.tx.proof_marks.save(branch)
+    await engine.github.create_ref(repository, branch.ref, branch.object)
+    return branch
 
 
 async def schedule_expiry(change: Change) -> None:
@@ -98,7 +133,7 @@ async def delete_expired(engine: Engine, job: Job) -> Hold | None:
 async def _delete(engine: Engine, repository: Repository, found: Sequence[ProofMark]) -> None:
     """Delete the refs by one request, each as IMQ left it; one by one where that fails."""
     github = engine.github
-    refs = {each.ref or f"{REFS}{each.tree}": each.object or each.mark for each in found}
+    refs = {each.ref: each.object for each in found}
     try:
         await github.update_refs(repository, [BranchUpdate(ref, before=it, after=None) for ref, it in refs.items()])
     except (Forbidden, HeadConflict, Invalid, MergeError):
@@ -108,8 +143,3 @@ async def _delete(engine: Engine, repository: Repository, found: Sequence[ProofM
                 await github.delete_ref(repository, ref)
             elif now_at is not None:
                 _log.warning("tested_ref_moved", repository=repository.full_name, ref=ref, target=now_at)
-    for each in [one for one in found if one.ref is None]:
-        # The answer was lost, and it may be a branch: IMQ's own commit has the mark alone.
-        tip = await github.ref_target(repository, branch := f"{BRANCHES}{each.tree}")
-        if tip is not None and (await github.commit(repository, tip)).tree == mark_tree(each.mark):
-            await github.delete_ref(repository, branch)

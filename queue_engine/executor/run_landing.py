@@ -102,7 +102,8 @@ async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
                 await change.tx.entries.save(replace(entry, run=requested))
                 await record_merge_request(change.tx, entry, entry.head, change.now)
     assert run.id is not None
-    await mark_tested(state.engine, state.queue, run.members[-1].tree, run.proof, state.policy)
+    assert run.candidate is not None
+    await mark_tested(state.engine, state.queue, run.candidate, run.members[-1].tree, run.proof, state.policy)
     state.landing.add(run.id)
     return True
 

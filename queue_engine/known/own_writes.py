@@ -111,7 +111,7 @@ class Forwarding:
     cancel_run = _handed_on(Writes.cancel_run)
     delete_branch = _handed_on(Writes.delete_branch)
     delete_ref = _handed_on(Writes.delete_ref)
-    mark_tested = _handed_on(Writes.mark_tested)
+    create_ref = _handed_on(Writes.create_ref)
     write_notes = _handed_on(Writes.write_notes)
     react = _handed_on(Writes.react)
     create_label = _handed_on(Writes.create_label)

@@ -13,7 +13,6 @@ from cachetools import LRUCache
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, MergeMethod, RequiredCheck
 from queue_engine.domain.landing_record import CheckProof, LandingProof, ProofKind
-from queue_engine.domain.port import MARK_FILE
 from queue_engine.rules.check_progress import safe_link
 from queue_engine.rules.checks import counted
 
@@ -42,27 +41,18 @@ def check_proofs(commit: str, reports: Iterable[CheckReport], kind: ProofKind | 
 
 
 def mark_text(base_branch: str, checks: Iterable[RequiredCheck]) -> str:
-    """Return what a mark says: on candidates for this branch these checks passed. The same words always.
-
-    A ref names the tested tree, and the mark has the rest: a tree that was tested for another branch, or by other
-    checks, has another mark.
-    """
+    """Return what a mark says: on candidates for this branch these checks passed. The same words always."""
     named = sorted(each.name if each.app_id is None else f"{each.name} ({each.app_id})" for each in checks)
     return "".join(f"{line}\n" for line in ("imq-tested v1", f"branch {base_branch}", *(f"check {it}" for it in named)))
 
 
-def object_name(text: str) -> str:
-    """Return the name that git gives a file with this text: its SHA-1, as GitHub's repositories have it."""
-    return _object_name(b"blob", text.encode())
+def mark_of(base_branch: str, checks: Iterable[RequiredCheck]) -> str:
+    """Return the mark, which the ref of a tested tree has in its name: what `git hash-object` makes of its text.
 
-
-def mark_tree(mark: str) -> str:
-    """Return the name of the tree that has the mark of this name as its one file."""
-    return _object_name(b"tree", b"100644 %b\0%b" % (MARK_FILE.encode(), bytes.fromhex(mark)))
-
-
-def _object_name(kind: bytes, data: bytes) -> str:
-    return sha1(b"%b %d\0%b" % (kind, len(data), data), usedforsecurity=False).hexdigest()
+    So a tree that was tested for another branch, or by other checks, has another ref.
+    """
+    text = mark_text(base_branch, checks).encode()
+    return sha1(b"blob %d\0%b" % (len(text), text), usedforsecurity=False).hexdigest()
 
 
 def is_marked(proof: LandingProof | None, checks: Collection[RequiredCheck]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Row, bindparam, delete, select, tuple_, update
+from sqlalchemy import BigInteger, Row, bindparam, delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import Upsert
@@ -13,6 +13,7 @@ from queue_engine.store.tables import landing_notes, proof_marks
 _OWN = (
     proof_marks.c.repository_id == bindparam("its_repository", type_=BigInteger),
     proof_marks.c.tree == bindparam("its_tree"),
+    proof_marks.c.mark == bindparam("its_mark"),
 )
 _OF_TREE = select(proof_marks).where(*_OWN)
 _EXPIRED = (
@@ -25,12 +26,19 @@ _EXPIRED = (
     .limit(bindparam("at_most", type_=BigInteger))
 )
 _WITH_EXPIRED = select(proof_marks.c.repository_id).where(proof_marks.c.expires_at <= bindparam("its_time")).distinct()
-_WRITTEN = update(proof_marks).where(*_OWN).values(ref=bindparam("its_ref"), object=bindparam("its_object"))
+_BRANCH = (
+    select(proof_marks.c.object)
+    .where(
+        proof_marks.c.repository_id == bindparam("its_repository", type_=BigInteger),
+        proof_marks.c.ref.startswith("refs/heads/"),
+    )
+    .limit(1)
+)
 _SAVE = Upsert(
     proof_marks,
     lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id", "tree"],
-        set_={name: insert.excluded[name] for name in ("mark", "ref", "object", "expires_at")},
+        index_elements=["repository_id", "tree", "mark"],
+        set_={name: insert.excluded[name] for name in ("ref", "object", "answered", "expires_at")},
     ),
 )
 _NOTES = select(landing_notes).where(landing_notes.c.repository_id == bindparam("its_repository", type_=BigInteger))
@@ -50,12 +58,14 @@ class ProofMark:
     repository_id: int
     tree: str
     mark: str
-    """The name of the blob that the ref points at, which says for which branch, and by which checks."""
+    """For which branch it was tested, and by which checks (`mark_of`)."""
+    ref: str
+    """Its full name."""
+    object: str
+    """The commit that it points at."""
     expires_at: datetime
-    ref: str | None = None
-    """Its full name; None until GitHub has answered."""
-    object: str | None = None
-    """What it points at: the blob, or a commit that has the blob as a file."""
+    answered: bool = False
+    """Whether GitHub has said that the ref is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +85,21 @@ class ProofMarks:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def of_tree(self, repository_id: int, tree: str) -> ProofMark | None:
+    async def of_tree(self, repository_id: int, tree: str, mark: str) -> ProofMark | None:
         """Return the mark of a tree; expired ones too, as long as their refs may be there."""
-        row = (await self._connection.execute(_OF_TREE, _own(repository_id, tree))).one_or_none()
+        given = {"its_repository": repository_id, "its_tree": tree, "its_mark": mark}
+        row = (await self._connection.execute(_OF_TREE, given)).one_or_none()
         return None if row is None else _mark_of(row)
 
+    async def branch_commit(self, repository_id: int) -> str | None:
+        """Return the commit of the branches that are marks; None while GitHub takes refs that are no branches."""
+        found: str | None = (await self._connection.execute(_BRANCH, {"its_repository": repository_id})).scalar()
+        return found
+
     async def save(self, mark: ProofMark) -> None:
-        """Store a mark, in place of the tree's former one."""
+        """Store a mark, in place of its former row."""
         row = {name: getattr(mark, name) for name in ProofMark.__dataclass_fields__}
         await self._connection.execute(_SAVE.on(self._connection), row)
-
-    async def written(self, repository_id: int, tree: str, ref: str, target: str) -> None:
-        """Store that GitHub has the ref, and what it points at."""
-        await self._connection.execute(_WRITTEN, {**_own(repository_id, tree), "its_ref": ref, "its_object": target})
 
     async def with_expired(self, now: datetime) -> Sequence[int]:
         """Return the repositories with marks that have expired."""
@@ -99,9 +111,10 @@ class ProofMarks:
         return tuple(map(_mark_of, await self._connection.execute(_EXPIRED, given)))
 
     async def remove(self, marks: Sequence[ProofMark]) -> None:
-        """Forget marks, unless another one has taken their place meanwhile."""
-        places = [(each.repository_id, each.tree, each.expires_at) for each in marks]
-        own = tuple_(proof_marks.c.repository_id, proof_marks.c.tree, proof_marks.c.expires_at)
+        """Forget marks, unless their trees landed again meanwhile."""
+        places = [(each.repository_id, each.tree, each.mark, each.expires_at) for each in marks]
+        columns = proof_marks.c
+        own = tuple_(columns.repository_id, columns.tree, columns.mark, columns.expires_at)
         await self._connection.execute(delete(proof_marks).where(own.in_(places)))
 
     async def notes(self, repository_id: int) -> LandingProgress:
@@ -115,9 +128,5 @@ class ProofMarks:
         await self._connection.execute(_SAVE_NOTES.on(self._connection), {"repository_id": repository_id, **row})
 
 
-def _own(repository_id: int, tree: str) -> dict[str, object]:
-    return {"its_repository": repository_id, "its_tree": tree}
-
-
 def _mark_of(row: Row[tuple[object, ...]]) -> ProofMark:
-    return ProofMark(row.repository_id, row.tree, row.mark, row.expires_at, row.ref, row.object)
+    return ProofMark(row.repository_id, row.tree, row.mark, row.ref, row.object, row.expires_at, row.answered)

@@ -244,12 +244,13 @@ proof_marks = Table(
     metadata,
     Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
     Column("tree", String(64), primary_key=True),
-    Column("mark", String(64), nullable=False),
-    Column("ref", String(255)),
-    Column("object", String(64)),
+    Column("mark", String(64), primary_key=True),
+    Column("ref", String(255), nullable=False),
+    Column("object", String(64), nullable=False),
+    Column("answered", Boolean, nullable=False),
     Column("expires_at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.KEPT)),
 )
-"""The refs that say of a tree that it was tested. `ref` and `object` are NULL until GitHub has answered."""
+"""The refs that say of a tree that it was tested; `answered` once GitHub has said that the ref is there."""
 
 landing_notes = Table(
     "landing_notes",

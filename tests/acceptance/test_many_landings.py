@@ -90,8 +90,8 @@ def name_forgeries(world: World, commits: Sequence[Commit], lines: list[str], ke
     """Change one thing at a time: the verdict of that landing has its name, and no other verdict changes."""
     read = [json.loads(each) for each in lines]
     place = next(n for n, each in enumerate(read) if _record(each)["method"] == "squash" and "ref" in _record(each))
-    chosen, ref = read[place], _record(read[place])["ref"]
-    sha = str(chosen["commit"])
+    chosen, record = read[place], _record(read[place])
+    sha, ref = str(chosen["commit"]), f"{record['ref']['name']}/{record['landed']['tree']}"
     envelope = chosen["envelopes"][0]
     sig = envelope["signatures"][0]
     flipped = "A" if sig["sig"][5] != "A" else "B"
@@ -114,8 +114,8 @@ def name_forgeries(world: World, commits: Sequence[Commit], lines: list[str], ke
         verdict = judged([*lines[:place], json.dumps(line), *lines[place + 1 :]])
         assert verdict[0] is Proof.FORGED, (name, verdict)
     assert judged([*lines[:place], *lines[place + 1 :]])[0] is Proof.NO_RECORD
-    assert judged(lines, refs={ref["name"]: "0" * 40}) == (Proof.FORGED, f"somebody pointed {ref['name']} elsewhere")
-    assert verdicts(commits, lines, keys, {ref["name"]: ref["object"]}) == genuine
+    assert judged(lines, refs={ref: "0" * 40}) == (Proof.FORGED, f"somebody pointed {ref} elsewhere")
+    assert verdicts(commits, lines, keys, {ref: record["candidate"]["commit"]}) == genuine
     foreign = verdicts(commits, lines, {"0" * 64: next(iter(keys.values()))})
     assert {verdict for verdict, _ in foreign.values()} == {Proof.FORGED, Proof.AROUND}
     amended = [each if each.sha != sha else each._replace(tree="0" * 40) for each in commits]

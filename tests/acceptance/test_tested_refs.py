@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from github_emulator import Job, Trigger
+from github_emulator import Fault, Job, Trigger
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.executor.proof_marks import KEPT
-from queue_engine.rules.proof import mark_text, mark_tree, object_name
+from queue_engine.rules.proof import mark_of
+from queue_engine.store.tables import proof_marks
 from tests.acceptance.landing_witness import landings
 from tests.acceptance.train_world import a_train_world, queue_all
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -22,20 +23,15 @@ POST, PATCH, MERGE = (
     "PATCH /repos/{owner}/{repo}/git/refs/{ref}",
     "PUT /repos/{owner}/{repo}/pulls/{number}/merge",
 )
-BLOB, TREE, COMMIT = (f"POST /repos/{{owner}}/{{repo}}/git/{each}" for each in ("blobs", "trees", "commits"))
-WRITES = (POST, PATCH, BLOB, TREE, COMMIT)
-MARK = object_name(mark_text("main", [RequiredCheck("test", None)]))
+COMMIT = "POST /repos/{owner}/{repo}/git/commits"
+WRITES = (POST, PATCH, COMMIT, *(f"POST /repos/{{owner}}/{{repo}}/git/{each}" for each in ("blobs", "trees")))
+MARK = mark_of("main", [RequiredCheck("test", None)])
 
 
 def marks(world: World) -> dict[str, str]:
-    """The marked trees, with the name of each mark: a branch has it as a file."""
-    git, found = world.repository.record.git, dict[str, str]()
-    for name in git.refs():
-        if name.startswith("imq/tested/"):
-            found[name.rpartition("/")[2]] = str(git.ref(name))
-        elif name.startswith("heads/imq-tested/"):
-            found[name.rpartition("/")[2]] = git.entry(str(git.ref(name)), "imq-tested").sha
-    return found
+    """The marked trees, with their marks."""
+    found = (name.split("/") for name in world.repository.record.git.refs() if "tested/" in name)
+    return {parts[-1]: parts[-2] for parts in found if parts[:-2] in (["imq", "tested"], ["heads", "imq-tested"])}
 
 
 @asynccontextmanager
@@ -48,7 +44,7 @@ async def a_repeating_world(
 
         def runs(run: Any) -> bool:
             tree, branch = world.repository.tree(run.tested_sha), run.suite.head_branch
-            mark = object_name(mark_text(branch, [RequiredCheck("test", None)]))
+            mark = mark_of(branch, [RequiredCheck("test", None)])
             if run.event != "push":
                 return not skips_pulls
             return marks(world).get(tree) != mark
@@ -94,7 +90,11 @@ async def test_base_runs_no_test_of_a_tested_tree_and_tests_any_other(own_refs: 
     async with a_repeating_world(tmp_path, own_refs=own_refs) as (world, workflow):
         await land(world, "first")
         before = world.requests(*WRITES)
-        await land(world, "second", "third")
+        assert before == (3 if own_refs == "none" else 1)
+        await land(world, "second")
+        await world.kill()
+        await world.restart()
+        await land(world, "third")
         assert outcomes(world, workflow)[1:] == ["skipped"] * 3
         assert world.requests(*WRITES) - before == 2
         order = [each.template for each in world.server.requests if each.template in {POST, PATCH, MERGE}]
@@ -105,9 +105,12 @@ async def test_base_runs_no_test_of_a_tested_tree_and_tests_any_other(own_refs: 
         world.repository.push("main", {"by-hand.py": "1\n"}, "Push", by="rhea")
         await world.pass_time(CI_TIME * 2)
         assert outcomes(world, workflow)[-1] == "success"
-        refs = [each.record["ref"]["name"] for each in await landings(world.bot.engine.store)]
         start = "refs/heads/imq-tested/" if own_refs == "none" else "refs/imq/tested/"
-        assert refs == [f"{start}{each.tree}" for each in await landings(world.bot.engine.store)]
+        for each in await landings(world.bot.engine.store):
+            assert each.record["ref"]["name"] == f"{start}{MARK}"
+            target = each.record["ref"].get("object", each.record["candidate"]["commit"])
+            assert world.repository.record.git.ref(f"{start.removeprefix('refs/')}{MARK}/{each.tree}") == target
+            assert ("object" in each.record["ref"]) == (own_refs == "none")
 
         await let_expire(world)
         assert marks(world) == {}
@@ -172,20 +175,20 @@ async def test_train_marks_its_last_tree_alone(tmp_path: Path) -> None:
         assert world.requests(POST) - before <= 4
 
 
-@pytest.mark.parametrize("own_refs", ["all", "none"])
-async def test_death_between_the_ref_and_the_landing_leaves_no_lie(own_refs: Any, tmp_path: Path) -> None:
-    """P2: IMQ dies before it has GitHub's answer, and nothing lands: the ref is true, and goes after 14 days."""
+@pytest.mark.parametrize(("own_refs", "lands"), [("all", False), ("none", False), ("all", True), ("none", True)])
+async def test_death_between_the_ref_and_the_landing_leaves_no_lie(own_refs: Any, lands: bool, tmp_path: Path) -> None:
+    """P2: IMQ dies before it has GitHub's answer. The ref is true, whether its tree lands, and goes after 14 days."""
     async with a_repeating_world(tmp_path, own_refs=own_refs) as (world, workflow):
         await land(world, "first")
         github: Any = world.bot.engine.github
-        written, killed = github.mark_tested, list[bool]()
+        written, killed = github.create_ref, list[bool]()
 
         async def dies(*given: Any) -> None:
             await written(*given)
             killed.append(True)
             raise asyncio.CancelledError
 
-        object.__setattr__(github, "mark_tested", dies)
+        object.__setattr__(github, "create_ref", dies)
         pull = world.open("second")
         await world.pass_time(CI_TIME * 2)
         pull.label(LABEL, by="mona")
@@ -195,33 +198,73 @@ async def test_death_between_the_ref_and_the_landing_leaves_no_lie(own_refs: Any
         assert not pull.merged
         tested = {world.repository.tree(run.tested_sha): run for run in workflow.runs}
         assert tested[tree].current_jobs()[0].conclusion == "success"
-        pull.close(by="mona")
+        if not lands:
+            pull.close(by="mona")
         await world.restart()
+        if lands:
+            await world.until(lambda: pull.merged)
+            await world.settle()
+            assert [each.tree for each in await landings(world.bot.engine.store) if "ref" in each.record][1:] == [tree]
         await let_expire(world)
         assert marks(world) == {}
 
 
-async def test_ref_pointed_elsewhere_spares_no_test_and_is_left_to_whom_it_belongs(tmp_path: Path) -> None:
-    """P1: whatever else a ref points at, the base is tested; IMQ's next landing of the tree puts it right."""
+async def land_again(world: World) -> str:
+    """The base takes the first landing back, which then lands again, with the same tree."""
+    world.repository.push("main", {"first.py": None}, "Revert", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    pull = world.open("again", files={"first.py": "first\n"})
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    return str(world.repository.tree("main"))
+
+
+async def test_tree_that_lands_again_costs_no_request_and_expires_later(tmp_path: Path) -> None:
+    """P1, P7: the ref is there and says the same, also where somebody pointed it elsewhere; its 14 days begin again."""
     async with a_repeating_world(tmp_path) as (world, _):
         await land(world, "first")
-        git = world.repository.record.git
-        [tree] = marks(world)
-        other = git.write_blob(b"imq-tested v1\nbranch release\ncheck test\n")
-        git.set_ref(f"imq/tested/{tree}", other)
+        before = world.requests(*WRITES)
+        world.clock.set(world.clock.now() + KEPT - timedelta(days=1))
+        assert await land_again(world) == next(iter(marks(world)))
+        assert world.requests(*WRITES) == before
+        first, again = [each.record for each in await landings(world.bot.engine.store)]
+        assert (again["ref"]["object"], "object" in first["ref"]) == (first["candidate"]["commit"], False)
+        world.clock.set(world.clock.now() + KEPT - timedelta(days=1))
+        await world.pass_time(timedelta(hours=2))
+        assert len(marks(world)) == 1
+        git, [tree] = world.repository.record.git, marks(world)
+        git.set_ref(f"imq/tested/{MARK}/{tree}", str(world.repository.sha("main")))
         await let_expire(world)
-        assert marks(world) == {tree: other}
-        # The same tree is tested and lands again: a revert of a revert.
-        world.repository.push("main", {"first.py": None}, "Revert", by="rhea")
-        await world.pass_time(CI_TIME * 2)
-        pull = world.open("again", files={"first.py": "first\n"})
-        await world.pass_time(CI_TIME * 2)
-        pull.label(LABEL, by="mona")
-        await world.until(lambda: pull.merged)
-        assert (world.repository.tree("main"), marks(world)) == (tree, {tree: MARK})
+        assert marks(world) == {tree: MARK}, "IMQ deletes no ref that is not as it left it"
 
 
-def test_mark_is_what_git_calls_it() -> None:
-    """The names of the blob, and of a tree with it alone, are those that `git hash-object` and `git mktree` give."""
-    assert object_name("") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-    assert mark_tree(object_name("")) == "372e1da93010e5ca33667c653744c6b12b041197"
+async def test_ref_of_which_imq_has_no_record_is_left_as_it_is(tmp_path: Path) -> None:
+    """P1, P7: after a lost database it says what is true; IMQ neither vouches for its target nor deletes it."""
+    async with a_repeating_world(tmp_path) as (world, _):
+        await land(world, "first")
+        async with world.bot.engine.store.transaction() as tx:
+            await tx.connection.execute(proof_marks.delete())
+        before = world.requests(*WRITES)
+        await land_again(world)
+        assert world.requests(*WRITES) - before == 1
+        assert ["ref" in each.record for each in await landings(world.bot.engine.store)] == [True, False]
+        await let_expire(world)
+        assert len(marks(world)) == 1
+
+
+async def test_answer_that_was_lost_leaves_a_ref_that_expires(tmp_path: Path) -> None:
+    """P2: the pull request lands without it; IMQ has stored where the ref may be."""
+    async with a_repeating_world(tmp_path) as (world, _):
+        world.server.faults.add(Fault(kind="apply_then_reset", method="POST", route="/repos/{owner}/{repo}/git/refs"))
+        await land(world, "first")
+        [found] = await landings(world.bot.engine.store)
+        assert (marks(world), "ref" in found.record) == ({found.tree: MARK}, False)
+        await let_expire(world)
+        assert marks(world) == {}
+
+
+def test_mark_is_what_git_calls_its_text() -> None:
+    """The lines for workflows compute it by `git hash-object`."""
+    assert mark_of("main", ()) == "e2a34f78d9fdc76ffa1af96616c08d459f520501"

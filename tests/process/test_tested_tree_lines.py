@@ -12,7 +12,7 @@ from queue_engine.config.document import parse
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.run import CandidateTrigger
-from queue_engine.rules.proof import mark_text
+from queue_engine.rules.proof import mark_of
 from queue_engine.workflows.trigger_choice import choose_trigger
 from tests.process.history_maker import HistoryMaker
 from tests.unit.queue_engine.workflows.labeled import CANDIDATE
@@ -33,29 +33,35 @@ def skips(clone: Path, *, by_branch: bool, branch: str = "main") -> bool:
     return output.read_text() != ""
 
 
-def point(origin: HistoryMaker, tree: str, text: str, *, by_branch: bool) -> None:
-    """Mark a tree as IMQ does it."""
-    blob = origin.git("hash-object", "-w", "--stdin", given=text)
-    if by_branch:
-        of_mark = origin.git("mktree", given=f"100644 blob {blob}\timq-tested\n")
-        blob = origin.git("commit-tree", "-m", "[skip ci]", of_mark)
-    origin.git("update-ref", f"{PLACES[by_branch]}{tree}", blob)
+def ref_of(tree: str, branch: str = "main", checks: Any = CHECKS, *, by_branch: bool) -> str:
+    return f"{PLACES[by_branch]}{mark_of(branch, checks)}/{tree}"
 
 
 @pytest.mark.parametrize("by_branch", [False, True])
 def test_lines_skip_what_the_mark_names_and_nothing_else(tmp_path: Path, by_branch: bool) -> None:
-    """Another tree, branch or check, a ref that is elsewhere, and a server that does not answer: the tests run."""
+    """Another tree, branch or check, a ref with a longer name, and a server that does not answer: the tests run."""
     origin, clone = HistoryMaker(tmp_path / "origin"), tmp_path / "clone"
     origin.git("clone", "-q", "--depth=1", f"file://{origin.path}", str(clone))
-    tree, text = origin.sha("HEAD^{tree}"), mark_text("main", CHECKS)
+    tree, head = origin.sha("HEAD^{tree}"), origin.sha("HEAD")
     assert not skips(clone, by_branch=by_branch)
-    point(origin, tree, text, by_branch=by_branch)
+    ref = ref_of(tree, by_branch=by_branch)
+    others = [
+        ref_of(tree, checks=CHECKS[:1], by_branch=by_branch),
+        ref_of(tree, checks=[*CHECKS, RequiredCheck("lint", None)], by_branch=by_branch),
+        ref_of(tree, "release", by_branch=by_branch),
+        ref_of(head, by_branch=by_branch),
+        ref_of(tree, by_branch=not by_branch),
+        # `git ls-remote` also lists refs that end so.
+        f"refs/heads/{ref}",
+    ]
+    for other in others:
+        origin.git("update-ref", other, head)
+    assert not skips(clone, by_branch=by_branch)
+    for other in others:
+        origin.git("update-ref", "-d", other)
+    origin.git("update-ref", ref, head)
     assert skips(clone, by_branch=by_branch)
     assert not skips(clone, by_branch=by_branch, branch="release")
-    for other in (mark_text("main", CHECKS[:1]), mark_text("main", [*CHECKS, RequiredCheck("lint", None)])):
-        point(origin, tree, other, by_branch=by_branch)
-        assert not skips(clone, by_branch=by_branch)
-    point(origin, tree, text, by_branch=by_branch)
     (clone / "README.md").write_text("one file differs\n")
     subprocess.run(
         ["git", "-c", "user.name=m", "-c", "user.email=m@x", "commit", "-qam", "Push"], cwd=clone, check=True
@@ -72,10 +78,13 @@ def test_lines_run_the_tests_whatever_becomes_of_the_first_job() -> None:
     text = workflow_lines("main", CHECKS)
     lines: Any = parse(text).value
     jobs = lines["jobs"]
-    assert (jobs["tested"]["if"], jobs["test"]["needs"]) == ("github.ref == 'refs/heads/main'", "tested")
+    assert (jobs["tested"]["if"], jobs["test"]["needs"]) == (
+        "github.event_name == 'push' && github.ref == 'refs/heads/main'",
+        "tested",
+    )
     on_main = "needs.tested.outputs.skip != 'true'"
     assert jobs["test"]["if"] == f"${{{{ !cancelled() && (github.ref != 'refs/heads/main' || {on_main}) }}}}"
-    assert text.count("\n") <= 17
+    assert text.count("\n") <= 18
 
 
 def test_lines_leave_no_doubt_that_candidates_are_tested() -> None:

@@ -41,10 +41,10 @@ def record_of(clone: HistoryMaker, commit: str, number: int, **changes: Any) -> 
         "repository": {"id": 7, "name": "acme/widgets"},
         "base": {"branch": "main", "before": before},
         "landed": {"commit": commit, "tree": tree, "at": AT},
-        "candidate": {"commit": commit, "tree": tree, "run": None},
+        "candidate": {"commit": commit, "tree": tree},
         "method": "squash",
         "how": "merge",
-        "members": [{"number": number, "head": commit, "commit": commit, "tree": tree}],
+        "members": [{"number": number, "head": commit}],
         "checks": [],
         "hashes": {"rules": None, "configuration": None},
         "verdict": {"result": "equal"},
@@ -180,16 +180,53 @@ def test_verify_names_a_ref_that_was_pointed_elsewhere(clone: HistoryMaker, tmp_
     """A ref that is gone has expired; one that IMQ did not write so is named."""
     clone.git("remote", "add", "origin", str(clone.path))
     records = [record_of(clone, sha, number) for number, sha in enumerate(landed(clone), start=1)]
-    for record in records[1:]:
-        record["ref"] = {"name": f"refs/imq/tested/{record['landed']['tree']}", "object": clone.sha("HEAD:app.py")}
-        clone.git("update-ref", record["ref"]["name"], record["ref"]["object"])
-    clone.git("update-ref", "-d", records[2]["ref"]["name"])
+    names = [f"refs/imq/tested/{'a' * 40}/{record['landed']['tree']}" for record in records]
+    for name, record in zip(names, records, strict=True):
+        record["ref"] = {"name": f"refs/imq/tested/{'a' * 40}"}
+        clone.git("update-ref", name, record["candidate"]["commit"])
+    records[1]["ref"]["object"] = clone.sha("HEAD:app.py")
+    clone.git("update-ref", names[1], clone.sha("HEAD:app.py"))
+    clone.git("update-ref", "-d", names[2])
     lines = [json.dumps(signed(each)) for each in records]
     assert {verdict for verdict, _ in verified(*bundle(tmp_path, lines), "--refs").values()} == {"proved"}
-    clone.git("update-ref", records[3]["ref"]["name"], clone.sha("HEAD:README.md"))
+    clone.git("update-ref", names[3], clone.sha("HEAD~2"))
     found = verified(*bundle(tmp_path, lines), "--refs", code=1)
-    assert next(iter(found.values())) == ("forged", f"somebody pointed {records[3]['ref']['name']} elsewhere")
+    assert next(iter(found.values())) == ("forged", f"somebody pointed {names[3]} elsewhere")
     assert [verdict for verdict, _ in found.values()][1:] == ["proved"] * 3
+
+
+def test_verify_counts_no_landing_of_another_repository_or_branch(clone: HistoryMaker, tmp_path: Path) -> None:
+    """P1: a fork's queue, or another branch's, may have landed the very commit by other checks; its key is the same."""
+    shas = landed(clone)
+    records = [record_of(clone, sha, number) for number, sha in enumerate(shas, start=1)]
+    records[0]["repository"] = {"id": 7, "name": "acme/gadgets"}  # Its name, before it was changed.
+    records[1]["repository"] = {"id": 8, "name": "mallory/widgets"}
+    records[2]["base"] |= {"branch": "dev"}
+    options = bundle(tmp_path, [json.dumps(signed(each)) for each in records])
+    for chosen in (("-R", "Acme/Widgets"), ()):
+        found = verified(*options, *chosen, "--branch", "main", code=3)
+        assert [found[sha] for sha in shas] == [
+            ("proved", ""),
+            ("landed around the queue", "it landed in mallory/widgets, and a person pushed it here"),
+            ("landed around the queue", "it landed in dev, and a person pushed it here"),
+            ("proved", ""),
+        ]
+        clone.git("config", "remote.origin.url", "git@github.example:acme/widgets.git")
+    assert [verdict for verdict, _ in verified(*options, code=3).values()].count("proved") == 3
+    clone.git("remote", "set-url", "origin", "https://mirror.example/mirrors/widgets")
+    pushed = clone.commit({"pushed.py": "1\n"}, "Push this")
+    assert verified(*options, "-R", "acme/widgets", range_="HEAD~1..", code=3)[pushed][0] == "landed around the queue"
+    clone.git("reset", "-q", "--hard", "HEAD~1")
+    names = "acme/gadgets, acme/widgets, mallory/widgets"
+    for unclear in ((), ("-R", "acme/other")):
+        result = CliRunner().invoke(main.main, ["verify", "HEAD~4..", *options, *unclear])
+        assert (result.exit_code, result.stderr) == (
+            2,
+            f"Error: The records are of {names}. Give --repository OWNER/REPO.\n",
+        )
+    clone.git("remote", "remove", "origin")
+    result = CliRunner().invoke(main.main, ["verify", "HEAD~4..", *options])
+    assert (result.exit_code, "Give --repository" in result.stderr) == (2, True)
 
 
 def test_verify_names_each_fault_by_its_name(clone: HistoryMaker, tmp_path: Path) -> None:

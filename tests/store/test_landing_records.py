@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from queue_engine.store.queue_file import QueueFile, file_lines, read_queues
 from tests.store.examples import NOW, OTHER, REPOSITORY, queue
 
 DAY = timedelta(days=1)
-MARK = ProofMark(REPOSITORY.id, "tree", "mark", NOW + DAY)
+MARK = ProofMark(REPOSITORY.id, "tree", "mark", "refs/x/mark/tree", "commit", NOW + DAY)
 
 
 def record(number: int, repository_id: int = REPOSITORY.id) -> dict[str, Any]:
@@ -59,17 +60,29 @@ async def test_mark_expires_unless_another_one_took_its_place(t: Transaction) ->
     for repository in (REPOSITORY, OTHER):
         await queue(t, repository=repository)
     await t.proof_marks.save(MARK)
-    await t.proof_marks.written(MARK.repository_id, MARK.tree, "refs/x", "object")
-    await t.proof_marks.save(ProofMark(OTHER.id, "tree", "mark", NOW + 3 * DAY))
+    await t.proof_marks.save(replace(MARK, answered=True))
+    await t.proof_marks.save(replace(MARK, repository_id=OTHER.id, expires_at=NOW + 3 * DAY))
     assert await t.proof_marks.with_expired(NOW) == []
     assert await t.proof_marks.with_expired(NOW + DAY) == [REPOSITORY.id]
-    [found] = await t.proof_marks.expired(REPOSITORY.id, NOW + DAY, at_most=9)
-    assert (found.ref, found.object) == ("refs/x", "object")
-    await t.proof_marks.save(ProofMark(REPOSITORY.id, "tree", "mark", NOW + 2 * DAY))
-    await t.proof_marks.remove([found])
-    assert await t.proof_marks.of_tree(REPOSITORY.id, "tree") is not None
+    found = await t.proof_marks.expired(REPOSITORY.id, NOW + DAY, at_most=9)
+    assert found == (replace(MARK, answered=True),)
+    await t.proof_marks.save(replace(MARK, expires_at=NOW + 2 * DAY))
+    await t.proof_marks.remove(found)
+    assert await t.proof_marks.of_tree(REPOSITORY.id, "tree", "mark") is not None
     await t.proof_marks.remove(await t.proof_marks.expired(REPOSITORY.id, NOW + 9 * DAY, at_most=9))
-    assert await t.proof_marks.of_tree(REPOSITORY.id, "tree") is None
+    assert await t.proof_marks.of_tree(REPOSITORY.id, "tree", "mark") is None
+
+
+async def test_tree_has_a_mark_for_each_branch_and_its_checks(t: Transaction) -> None:
+    """P1: each expires by itself; where one is a branch, the next ones use its commit."""
+    await queue(t)
+    await t.proof_marks.save(MARK)
+    assert await t.proof_marks.branch_commit(REPOSITORY.id) is None
+    other = replace(MARK, mark="other", ref="refs/heads/x/other/tree", object="own", expires_at=NOW + 2 * DAY)
+    await t.proof_marks.save(other)
+    assert await t.proof_marks.expired(REPOSITORY.id, NOW + DAY, at_most=9) == (MARK,)
+    assert await t.proof_marks.of_tree(REPOSITORY.id, "tree", "other") == other
+    assert await t.proof_marks.branch_commit(REPOSITORY.id) == "own"
 
 
 async def test_notes_are_stored_as_far_as_they_are_written(t: Transaction) -> None:

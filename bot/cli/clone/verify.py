@@ -6,7 +6,7 @@ import re
 import sys
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import click
 
 from bot.cli.author.api_client import ApiClient, ConnectionFailed
+from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
     AuthorCommand,
     Session,
@@ -94,22 +95,45 @@ class Verification:
     It keeps nothing of a line but the outcome: memory grows with the range, and not with the records.
     """
 
-    def __init__(self, commits: Iterable[Commit], keys: Keys, refs: Mapping[str, str] | None = None) -> None:
-        """Take the first-parent commits of the range, newest first; `refs` are those of tested trees."""
-        self._keys, self._refs = keys, refs or {}
+    def __init__(
+        self,
+        commits: Iterable[Commit],
+        keys: Keys,
+        refs: Mapping[str, str] | None = None,
+        repositories: Iterable[str] = (),
+        branch: str | None = None,
+    ) -> None:
+        """Take the first-parent commits of the range, newest first; `refs` are those of tested trees.
+
+        The same commit may have landed elsewhere, by other checks: only landings of one of these repositories count, of
+        any if none is given, and on this branch.
+        """
+        self._keys, self._refs, self._branch = keys, refs or {}, branch
+        self._names = {each.casefold() for each in repositories}
+        self._repositories = dict[int, str]()
+        """Those whose records count: by the id, since the name may have changed."""
+        self._others = dict[int, list[Mapping[str, Any]]]()
+        """Records of repositories with other names, by the id."""
+        self._elsewhere = dict[str, str]()
         self._landings = {each.sha: _Landing(each) for each in commits}
         self._children = {each.commit.parents[0]: each for each in self._landings.values() if each.commit.parents}
-        self._named: set[str] = set()
+        self._named: set[tuple[str, str]] = set()
+        """Head and tree of the earlier members of trains that ended in the range."""
         self._replaced: dict[str, str] = {}
-        self._first_record: float | None = None
+        self._first = dict[int, float]()
+        """When the first record of each repository was made, as the records say."""
+        self._called_so = set[int]()
+        """The repositories that have one of the names, as the records say."""
         oldest = min(float(each.commit.committed) for each in self._landings.values())
         self._before_range = oldest - _TOLERANCE.total_seconds()
 
     def take(self, line: str, of: str | None = None) -> None:
         """Compare one line; `of` is the commit whose note it is."""
         stated = _Stated(line)
-        if stated.at is not None and (self._first_record is None or stated.at < self._first_record):
-            self._first_record = stated.at
+        if stated.at is not None:
+            self._first[stated.repository] = min(stated.at, self._first.get(stated.repository, stated.at))
+            if not self._names or stated.name in self._names:
+                self._called_so.add(stated.repository)
         claimed = {each for each in (of, stated.beside, stated.commit) if each in self._landings}
         if not claimed and stated.before not in self._children:
             return
@@ -118,6 +142,11 @@ class Verification:
             if of is not None and record["landed"]["commit"] != of:
                 self._landings[of].improve(Proof.FORGED, "its note has the record of another commit")
                 return
+            number, name = record["repository"]["id"], record["repository"]["name"]
+            if self._names and name.casefold() not in self._names and number not in self._repositories:
+                self._others.setdefault(number, []).append(record)
+                return
+            self._repositories[number] = name
             self._compare(record)
         except (PassportError, ValueError, RecursionError, TypeError, KeyError, AttributeError, IndexError) as fault:
             for sha in claimed:
@@ -127,7 +156,10 @@ class Verification:
     def _compare(self, record: Mapping[str, Any]) -> None:
         """Compare what a genuine record says with the clone."""
         landed, before, verdict = record["landed"], record["base"]["before"], record["verdict"]
-        self._named.update(each["commit"] for each in record["members"] if each["commit"] in self._landings)
+        if self._branch not in (None, record["base"]["branch"]):
+            self._elsewhere[landed["commit"]] = record["base"]["branch"]
+            return
+        self._named.update((each["head"], each["tree"]) for each in record["members"][:-1])
         landing = self._landings.get(landed["commit"])
         if landing is None:
             if before in self._children:
@@ -147,17 +179,27 @@ class Verification:
             landing.improve(Proof.DIFFERS, "the record says that other content landed than was tested")
         landing.pull_request = record["members"][-1]["number"]
         ref = record.get("ref")
-        if ref is not None and self._refs.get(ref["name"], ref["object"]) != ref["object"]:
-            landing.proof, landing.reason = Proof.FORGED, f"somebody pointed {ref['name']} elsewhere"
+        if ref is not None:
+            name, target = f"{ref['name']}/{landed['tree']}", ref.get("object", record["candidate"]["commit"])
+            if self._refs.get(name, target) != target:
+                landing.proof, landing.reason = Proof.FORGED, f"somebody pointed {name} elsewhere"
 
     def is_done(self) -> bool:
         """Whether older records can add nothing."""
-        if self._first_record is not None and self._first_record < self._before_range:
+        if self._first and min(self._first.values()) < self._before_range:
             return True
         return all(each.proof is Proof.PROVED for each in self._landings.values())
 
     def landings(self) -> list[_Landing]:
-        """Return the landings, newest first, each with its proof."""
+        """Return the landings, newest first, each with its proof. Raises HistoryError for an unclear repository."""
+        if len(self._repositories) != 1 and (shown := {*self._repositories.values(), *self._names_of_others()}):
+            raise HistoryError(f"The records are of {', '.join(sorted(shown))}. Give --repository OWNER/REPO.")
+        for number, records in self._others.items():
+            for each in records:
+                if number in self._repositories:
+                    self._compare(each)
+                else:
+                    self._elsewhere[each["landed"]["commit"]] = each["repository"]["name"]
         found = list(self._landings.values())
         places = {each.commit.sha: place for place, each in enumerate(found)}
         if found[-1].commit.parents:
@@ -172,13 +214,19 @@ class Verification:
                 landing.pull_request = pull_request_of(landing.commit)
         return found
 
+    def _names_of_others(self) -> Iterator[str]:
+        return (each["repository"]["name"] for records in self._others.values() for each in records)
+
     def _without_record(self, commit: Commit) -> tuple[Proof, str]:
         """Tell a landing whose record is gone from a commit that landed around the queue."""
         if replacing := self._replaced.get(commit.parents[0] if commit.parents else ""):
             return Proof.DIFFERS, f"the record has the commit {replacing[:12]} in its place"
-        if self._first_record is None or float(commit.committed) < self._first_record - _TOLERANCE.total_seconds():
+        if other := self._elsewhere.get(commit.sha):
+            return Proof.AROUND, f"it landed in {other}, and a person pushed it here"
+        first = min((self._first[number] for number in self._called_so), default=None)
+        if first is None or float(commit.committed) < first - _TOLERANCE.total_seconds():
             return Proof.NO_RECORD, "older than the first record"
-        if commit.sha in self._named:
+        if any((each, commit.tree) in self._named for each in commit.parents[1:]):
             return Proof.NO_RECORD, "its record is gone: another record names it"
         if is_of_a_machine(commit) and (len(commit.parents) > 1 or pull_request_of(commit) is not None):
             return Proof.NO_RECORD, "a bot or GitHub landed it: its record is gone, or another one merged it"
@@ -191,6 +239,7 @@ class _Stated:
     _BESIDE = re.compile(r'"commit": ?"([0-9a-f]{40,64})"')
     _PAYLOAD = re.compile(r'"payload": ?"([A-Za-z0-9+/=]+)"')
     _LANDED = re.compile(rb'"landed":\{"at":"([^"]{10,40})","commit":"([0-9a-f]{40,64})"')
+    _REPOSITORY = re.compile(rb'"repository":\{"id":(\d{1,18}),"name":"([^"]{1,300})"')
     _BASE = re.compile(rb'"base":\{"before":"([0-9a-f]{40,64})"')
 
     def __init__(self, line: str) -> None:
@@ -201,6 +250,9 @@ class _Stated:
         except binascii.Error:
             payload = b""
         landed, base = self._LANDED.search(payload), self._BASE.search(payload)
+        repository = self._REPOSITORY.search(payload)
+        self.repository = int(repository[1]) if repository else 0
+        self.name = repository[2].decode(errors="replace").casefold() if repository else ""
         self.commit = landed[2].decode() if landed else None
         self.before = base[1].decode() if base else None
         try:
@@ -215,15 +267,17 @@ class _Stated:
 @click.option("--notes", is_flag=True, help=f"Records of the git notes in {NOTES}.")
 @click.option("--refs", is_flag=True, help="Compare the refs of tested trees, too, as `origin` has them.")
 @click.option("--keys", "keys_file", type=click.File(), help="The public keys. Default: those of the server.")
+@click.option("--branch", metavar="NAME", help="Only landings on this base branch count. Default: on any.")
 @json_option
 @repository_option
 @server_option
-def verify(
+def verify(  # noqa: PLR0913
     range_: str,
     bundle: IO[str] | None,
     notes: bool,
     refs: bool,
     keys_file: IO[str] | None,
+    branch: str | None,
     as_json: bool,
     repository: str | None,
     server: str | None,
@@ -240,7 +294,13 @@ def verify(
             history.count(range_)
             commits = list(history.first_parents(range_))
             session = open_session(server, as_json=as_json) if bundle is None and not notes else None
-            verification = Verification(commits, _keys(keys_file, session, server), _refs(history) if refs else None)
+            verification = Verification(
+                commits,
+                _keys(keys_file, session, server),
+                _refs(history) if refs else None,
+                _names(repository) if session is None else (),
+                branch,
+            )
             if session is not None:
                 _take_from_api(verification, session, repository)
             elif notes:
@@ -250,9 +310,9 @@ def verify(
                 assert bundle is not None
                 while line := bundle.readline(_LONGEST_LINE):
                     verification.take(line)
+            found = verification.landings()
     except HistoryError as error:
-        stop(ExitCode.USAGE, str(error))
-    found = verification.landings()
+        stop(ExitCode.USAGE, on_one_line(str(error)))
     counts = Counter(each.proof for each in found)
     if as_json:
         echo_json({"landings": [each.as_json() for each in found], "summary": {each: counts[each] for each in Proof}})
@@ -289,6 +349,16 @@ def _keys(given: IO[str] | None, session: Session | None, server: str | None) ->
     if not isinstance(keys, dict) or not keys:
         stop(ExitCode.USAGE, f"There are no keys in the form of {_KEYS_PATH}.")
     return keys
+
+
+def _names(given: str | None) -> Sequence[str]:
+    """Return which repository the clone may be of; none if its remotes do not say."""
+    if given is not None:
+        return [given]
+    try:
+        return [each.full_name for each in Clone().repositories(None) if each.host]
+    except CloneError:
+        return []
 
 
 def _take_from_api(verification: Verification, session: Session, repository: str | None) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from bot import __version__
+from bot.passport.keys import checks_in
 from bot.web.addresses import landings_url, login_url, pull_url, queue_url, repository_url, shadow_url
 from bot.web.pages.static_files import static_url
 from queue_engine.core.timing.backoff import MONITOR
@@ -112,6 +113,7 @@ def environment() -> Environment:
         "shadow_url": shadow_url,
         "landings_url": landings_url,
         "results": _RESULTS,
+        "checks_in": checks_in,
     }
     return found
 

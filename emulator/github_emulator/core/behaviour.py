@@ -185,7 +185,8 @@ class Behaviour:
     own_refs: Literal["all", "rest", "none"] = "all"
     """Who writes references that are neither branches nor tags, such as `refs/notes/x`. GitHub's page "Create a
     reference" asks only for `refs/` and two slashes, and "List matching references" names notes. Projects push such
-    refs with the token of a workflow (Systemorph/MeshWeaver #782) or of an App (supabase/cli #5439). But
+    refs with the token of a workflow (Systemorph/MeshWeaver #782) or of an App (supabase/cli #5439), and the endpoint
+    even made `refs/pull` at a commit (isaacs/github #308). But
     github/rest-api-description #2746 and github/docs #15536 know only `heads` and `tags`: then "none". No source says
     whether `updateRefs` takes them: "rest" refuses them there alone."""
 

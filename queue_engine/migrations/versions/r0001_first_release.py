@@ -201,9 +201,10 @@ def _queues() -> None:
             "repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), primary_key=True, autoincrement=False
         ),
         sa.Column("tree", sa.String(64), primary_key=True),
-        sa.Column("mark", sa.String(64), nullable=False),
-        sa.Column("ref", sa.String(255)),
-        sa.Column("object", sa.String(64)),
+        sa.Column("mark", sa.String(64), primary_key=True),
+        sa.Column("ref", sa.String(255), nullable=False),
+        sa.Column("object", sa.String(64), nullable=False),
+        sa.Column("answered", sa.Boolean(), nullable=False),
         sa.Column("expires_at", _INSTANT, nullable=False, index=True),
     )
     op.create_table(
