@@ -1,7 +1,7 @@
 """Real git underneath: one bare object store per fork network, and a view of it per repository.
 
 Forks share objects with their parent, as on GitHub, so a fork's commit can be read through the parent. Only references
-are a repository's own: a fork's stand in git's namespace of its owner. All SHAs are hexadecimal text.
+are a repository's own: a fork's are in its owner's namespace. All SHAs are hexadecimal text.
 """
 
 from collections.abc import Iterable, Mapping

@@ -26,7 +26,7 @@ from github_emulator.rest.reply import Reply
 from github_emulator.rest.request_handler import ApiRequest, RequestHandler, request_id
 from github_emulator.rest.routing import Route
 from github_emulator.website.authorization import AuthorizationPages
-from github_emulator.website.smart_http import SmartHttp
+from github_emulator.website.git_server import GitServer
 from github_emulator.website.website import Website
 
 VERSION = "2022-11-28"
@@ -111,7 +111,7 @@ class EmulatorServer:
         app.add_routes(self.website.routes())
         app.add_routes(self.authorization.routes())
         app.add_routes(self.control.routes())
-        app.add_routes(SmartHttp(self.github, self.tokens).routes())
+        app.add_routes(GitServer(self.github, self.tokens).routes())
         for resource in _resources():
             app.router.register_resource(resource)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)

@@ -67,8 +67,8 @@ async def test_branch_that_is_pushed_becomes_a_pull_request(client: Client, tmp_
     assert (client.repo.record.git.branch("words"), client.repo.record.git.ref("tags/v1")) == (None, second)
     await client.settle()
     pushed = [payload for headers, payload in client.receiver.received if headers["X-GitHub-Event"] == "push"]
-    told = [(each["ref"], each["after"], each["sender"]["login"]) for each in pushed[:2]]
-    assert told == [("refs/heads/words", sha, "ann"), ("refs/heads/words", second, "ann")]
+    sent = [(each["ref"], each["after"], each["sender"]["login"]) for each in pushed[:2]]
+    assert sent == [("refs/heads/words", sha, "ann"), ("refs/heads/words", second, "ann")]
 
 
 async def test_refused_push_says_why_and_changes_nothing(client: Client, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ _MOST = 65_515
 """Bytes of a packet in a side band."""
 
 
-class SmartHttp:
+class GitServer:
     """The addresses of every repository's git. A person's or an App's token is the password, as on GitHub."""
 
     def __init__(self, github: GitHub, tokens: Tokens) -> None:
