@@ -19,8 +19,8 @@ from benchmarks.table import Row, seconds_text, timed
 from bot.process.wiring import Bot
 from bot.settings.environment import load_settings
 from queue_engine.core.database.database import Database
-from queue_engine.domain.model import Entry, EntryStatus, Repository
-from queue_engine.domain.run import Run
+from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.run import Run, RunState
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
 from queue_engine.store.repositories import ConfigFile
@@ -161,5 +161,13 @@ def _text(number: int) -> str | None:
 
 def _tested(entry: Entry, tip: str, now: datetime, later: datetime) -> Entry:
     """The front with a candidate whose checks passed, and that waits for another try."""
-    run = Run(started_at=now, base_tip=tip, candidate=entry.head, tested_tree=tip, polls=1, next_poll_at=later)
-    return replace(entry, status=EntryStatus.READY, head_proved=True, run=run)
+    run = Run(
+        state=RunState.PASSED,
+        started_at=now,
+        base_tip=tip,
+        candidate=entry.head,
+        tested_tree=tip,
+        polls=1,
+        next_poll_at=later,
+    )
+    return replace(entry, head_proved=True, run=run)

@@ -15,6 +15,7 @@ from queue_engine.core.jobs.job import failed_jobs
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus, Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run, RunState
 from queue_engine.store import Store
 from queue_engine.store.departures import ADD_DAYS, ADD_FLAKY, day_of, day_sums, departure_row, flaky_sums
 from queue_engine.store.request_records import KEPT, RequestKind
@@ -74,8 +75,9 @@ async def fill(store: Store, year: BusyYear) -> None:
                         enqueued_at=year.now - timedelta(minutes=5 * (queued - number)),
                     )
                     if number == 0:
-                        run = replace(entry.run, started_at=year.now - timedelta(minutes=3), pending_checks=CHECKS)
-                        await tx.entries.save(replace(entry, status=EntryStatus.CHECKING, run=run))
+                        begun = year.now - timedelta(minutes=3)
+                        run = Run(state=RunState.TESTING, started_at=begun, pending_checks=CHECKS)
+                        await tx.entries.save(replace(entry, run=run))
     made = _departures(year)
     while part := list(islice(made, _ROWS)):
         async with store.transaction() as tx:

@@ -162,7 +162,7 @@ async def requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullR
     if entry.run.merge_requested_at is not None or may_bind(head, entry, policy, *sources) is None:
         return None
     # Compare the queued head with the pushed one, also while an update is under way.
-    if consent_lost(replace(entry, status=EntryStatus.PENDING), pull, policy) != Reject(Reason.HEAD_CHANGED):
+    if consent_lost(replace(entry, run=entry.run.ended()), pull, policy) != Reject(Reason.HEAD_CHANGED):
         return None
     if pull.head_sha != head.sha:
         return case

@@ -11,7 +11,7 @@ from pydantic import PlainSerializer
 from queue_engine.domain import facts
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import NOT_BEGUN, Run
+from queue_engine.domain.run import NOT_BEGUN, Run, RunState
 
 MAY_STILL_BE_MET = frozenset(
     {
@@ -65,7 +65,7 @@ def failing_in(unmet: Sequence[UnmetRequirement]) -> tuple[FailingCheck, ...]:
 
 
 class EntryStatus(StrEnum):
-    """The present state of an entry. Its history is in the timeline."""
+    """The present state of an entry, which follows from its run. Its history is in the timeline."""
 
     PENDING = "pending"
     UPDATING = "updating"
@@ -79,6 +79,20 @@ class EntryStatus(StrEnum):
     def final(self) -> bool:
         """Whether an entry with this status has left its queue for good."""
         return not TRANSITIONS[self]
+
+    @classmethod
+    def of(cls, run: Run) -> "EntryStatus":
+        """Return the status of an entry with this run, which waits if its run has not begun, or has ended."""
+        match run.state:
+            case None | RunState.ENDED:
+                return cls.PENDING
+            case RunState.BUILDING:
+                # IMQ changes no head of a train's member.
+                return cls.CHECKING if run.has_branch else cls.UPDATING
+            case RunState.TESTING:
+                return cls.CHECKING
+            case RunState.PASSED | RunState.LANDING:
+                return cls.READY
 
 
 _LEAVING = frozenset({EntryStatus.FAILED, EntryStatus.CANCELLED})
@@ -265,7 +279,6 @@ class Entry:
     priority: int
     seq: int
     position: int
-    status: EntryStatus
     queued_head: str
     head: str
     head_proved: bool
@@ -321,6 +334,11 @@ class Entry:
     """The number of the account that queued the pull request, which stays if the login changes; None: not known."""
     run: Run = NOT_BEGUN
     """The present attempt to land the entry."""
+
+    @property
+    def status(self) -> EntryStatus:
+        """How far the attempt to land the entry is."""
+        return EntryStatus.of(self.run)
 
     @property
     def is_ready(self) -> bool:

@@ -51,12 +51,12 @@ UNPROVEN = (CandidateTrigger.PULL_REQUEST, CandidateTrigger.PUSH, CandidateTrigg
 
 
 class RunState(StrEnum):
-    """How far a run on a branch of IMQ's own is."""
+    """How far a run is. The status of its members follows from it (`EntryStatus.of`)."""
 
     BUILDING = "building"
-    """IMQ merges the members onto the build branch, one after the other."""
+    """GitHub merges the base into the member's head, or IMQ merges the members onto the build branch in order."""
     TESTING = "testing"
-    """The candidate is published, and its checks run."""
+    """The checks of the candidate run."""
     PASSED = "passed"
     """Its checks passed; it has not landed."""
     LANDING = "landing"
@@ -111,7 +111,7 @@ class Run:
     base_branch: str = ""
     """That of `queue_id`."""
     state: RunState | None = None
-    """How far a run on a branch of IMQ's own is; None: the status of its entry says that."""
+    """How far it is; None: it has not begun."""
     trigger: CandidateTrigger | None = None
     """What starts CI on the branch; None: there is no such branch."""
     members: tuple[RunMember, ...] = ()
@@ -184,7 +184,7 @@ class Run:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the checks of a run of several members passed."""
+        """Whether the checks of the candidate passed."""
         return self.state in _PREFERRED[:2]
 
     def precedence(self, number: int) -> tuple[int, bool, int]:
@@ -223,7 +223,7 @@ class Run:
     @property
     def has_begun(self) -> bool:
         """Whether the run has begun, and so is stored."""
-        return replace(self, **NOTHING_ASKED) != self.ended()
+        return self.state is not None
 
     def ended(self) -> "Run":
         """Return the run emptied, as its entry leaves it: the store deletes the row of one without a branch."""

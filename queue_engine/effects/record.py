@@ -29,7 +29,7 @@ from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet, pushed_head
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.transitions import check_transition, preempted
+from queue_engine.rules.transitions import preempted
 from queue_engine.store import Transaction
 
 _MOST_LANDED = 5
@@ -267,8 +267,6 @@ async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, polic
     """
     tx, now = change.tx, change.now
     lacks = await with_dismissal(change, entry, lacks)
-    if entry.status is not EntryStatus.PENDING:
-        check_transition(entry.status, EntryStatus.PENDING)
     waiting = replace(
         preempted(entry, now), unmet=(lacks,), read_at=now, head_proved=True, held_since=None, blocked_since=None
     )

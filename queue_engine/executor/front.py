@@ -29,7 +29,7 @@ from queue_engine.planner.queue_plan import QueueAction, QueueChange
 from queue_engine.rules.blockers import unannounced
 from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.depth import moved_entries
-from queue_engine.rules.transitions import check_transition, preempted
+from queue_engine.rules.transitions import preempted
 
 _log = structlog.get_logger("imq.front")
 
@@ -130,7 +130,6 @@ async def _record(
 async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, depth: int) -> None:
     """Preempt the front by another entry; it waits at its position, and keeps its updated head."""
     back = preempted(front, engine.clock.now())
-    check_transition(front.status, back.status)
     async with engine.change() as change:
         await change.tx.entries.save(back)
         await remove_testing_label(change.tx, front, policy, change.now)

@@ -188,7 +188,6 @@ async def _land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: 
 
     The base branch did not move, so its queue proceeds. Raises StaleRecord if the entry changed since it was read.
     """
-    check_transition(entry.status, EntryStatus.CANCELLED)
     reason, detail = Reason.BASE_CHANGED_AT_MERGE, f"merged into {branch} as {landed.sha}"
     async with engine.change() as change:
         await record.dequeue(change, entry, DequeueReason(reason, detail), policy)

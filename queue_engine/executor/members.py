@@ -29,7 +29,6 @@ from queue_engine.planner.merge_errors import await_permission, named
 from queue_engine.planner.trains.memory import ForkEntry, ForkReason
 from queue_engine.rules.checks import head_checks, judge, requires_own_check
 from queue_engine.rules.reviews import newest
-from queue_engine.rules.transitions import check_transition
 
 _log = structlog.get_logger("imq.trains")
 
@@ -142,7 +141,6 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
     elif isinstance(answer, Dequeue):
         await state.updates.dequeue(entry, answer.reason, facts, detail=answer.detail, checks=answer.checks)
     elif isinstance(answer, Save):
-        check_transition(entry.status, answer.entry.status)
         await state.updates.save(entry, answer.entry, depth=state.depth)
     return None
 

@@ -172,7 +172,6 @@ class EntryUpdates:
 
     async def block(self, entry: Entry, changed: Entry, reason: Reason, message: str) -> None:
         """Block the entry: it keeps its position in the order, its queue proceeds, and its comment names the reason."""
-        check_transition(entry.status, changed.status)
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
             await remove_testing_label(change.tx, entry, self.policy, change.now)
@@ -188,7 +187,6 @@ class EntryUpdates:
         now = self.engine.clock.now()
         back = preempted(entry, now)
         back = replace(back, queued_head=entry.head, updated_from=None, unmet=unmet, read_at=now)
-        check_transition(entry.status, back.status)
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(back)
             await remove_testing_label(change.tx, entry, self.policy, change.now)
@@ -214,7 +212,6 @@ class EntryUpdates:
             reason, detail = why_lost.reason, why_lost.detail
         if failure is not None:
             failure = await self._with_landings(entry, failure)
-        check_transition(entry.status, record.status_of(reason))
         people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
         entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))
         pushed = await record.with_pusher(self.engine, entry, DequeueReason(reason), facts.pull)
@@ -417,9 +414,8 @@ class TrainState:
     async def change(self) -> AsyncIterator[Change]:
         """Open a transaction that changes runs; at its end, the entries of their members follow (P2).
 
-        An entry's status says how far its run is. It is stored, for statements choose by it and the timeline has each
-        change of it. Of a run with a branch, only this writes it, or what takes the entry out of the run. A run is
-        changed before its members, in every transaction, so that no two wait for each other.
+        The timeline has each change of a member's status. A run is changed before its members, in every transaction, so
+        that no two wait for each other.
         """
         before = {each.id: each for each in self.entries}
         async with self.engine.change() as change:
@@ -430,7 +426,7 @@ class TrainState:
             self.entries = tuple([await self._follow(change, before.get(each.id, each), each, runs) for each in found])
 
     async def _follow(self, change: Change, before: Entry, entry: Entry, runs: tuple[Run, ...]) -> Entry:
-        """Store the run and the status that an entry has as a member of the most advanced of these runs.
+        """Store that an entry is a member of the most advanced of these runs, and what changed by that.
 
         `before` is the entry with its run as they were announced.
         """
@@ -559,9 +555,9 @@ def member_of(entry: Entry, runs: tuple[Run, ...], now: datetime) -> Entry | Non
     ]
     if not found:
         return preempted(entry, now) if entry.run.has_branch else None
-    run = min(found, key=lambda each: each.precedence(entry.number))
-    passed = run.has_passed and entry.status is not EntryStatus.PENDING
-    wanted = EntryStatus.READY if passed else EntryStatus.CHECKING
-    moved = entry if entry.status is wanted else enter(entry, wanted, now)
-    asked = {name: getattr(moved.run, name) for name in OF_ENTRY}
-    return replace(moved, run=replace(run.of_member(entry.id, entry.head), **asked))
+    run = min(found, key=lambda each: each.precedence(entry.number)).of_member(entry.id, entry.head)
+    if run.has_passed and entry.status is EntryStatus.PENDING:
+        run = replace(run, state=RunState.TESTING)
+    if run.state is not None and EntryStatus.of(run) is not entry.status:
+        entry = enter(entry, run.state, now)
+    return replace(entry, run=replace(run, **{name: getattr(entry.run, name) for name in OF_ENTRY}))

@@ -21,6 +21,7 @@ from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RunState
 from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
 from queue_engine.planner.actions import (
     Absent,
@@ -104,7 +105,7 @@ def _member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action
     the base has to be at now (`base_tip`). All else is verified as for any other entry.
     """
     run = entry.run
-    waiting = replace(entry, status=EntryStatus.PENDING, run=run.ended())
+    waiting = replace(entry, run=run.ended())
     if (first := _before_status(entry, facts, policy, now, waiting)) is not None:
         return first
     if run.next_poll_at is not None and now < run.next_poll_at:
@@ -230,7 +231,7 @@ def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         case SaveRun(changed):
             return Save(replace(entry, run=changed))
         case Ready(changed, ended):
-            return Save(enter(replace(entry, run=changed), EntryStatus.READY, now), ended)
+            return Save(enter(replace(entry, run=changed), RunState.PASSED, now), ended)
         case Absent() if not entry.head_proved and facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
         case Absent() as lacks:
@@ -273,7 +274,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
         # The entry waited since its checks passed: for GitHub, or because its queue was blocked.
         return ReadFact(FactKind.CHECKS)
     if not _is_green(entry, facts, policy):
-        checking = enter(entry, EntryStatus.CHECKING, now)
+        checking = enter(entry, RunState.TESTING, now)
         return Save(replace(checking, run=replace(checking.run, merge_requested_at=None, next_poll_at=now)))
     method = judge_landing(entry, facts.pull, facts.rules, facts, policy)
     if not isinstance(method, MergeMethod):

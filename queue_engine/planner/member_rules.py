@@ -8,7 +8,7 @@ from datetime import datetime
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save
 from queue_engine.planner.merge_errors import forbids_merge_commits, named
@@ -27,7 +27,7 @@ def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, m
     if facts.pull is None:
         return ReadFact(FactKind.SNAPSHOT)
     if (lost := consent_lost(entry, facts.pull, policy)) is not None:
-        waiting = replace(entry, status=EntryStatus.PENDING, run=entry.run.ended())
+        waiting = replace(entry, run=entry.run.ended())
         return judge_lost_consent(waiting, lost, facts.pull, facts, policy, now)
     if entry.needs_refetch:
         return Save(replace(entry, needs_refetch=False))

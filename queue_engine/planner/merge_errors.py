@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import OWN_CHECK, CheckState, MergeMethod, PullRequest
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RunState
 from queue_engine.planner.actions import Action, Block, Dequeue, FactKind, Facts, HoldLanding, ReadFact, Save, Wait
 from queue_engine.planner.check_limits import check_limit, timed_out
 from queue_engine.rules.eligibility import why_not_editable
@@ -312,7 +313,7 @@ def _starts_late(facts: Facts, limit: timedelta, now: datetime) -> bool:
 
 def _checked_again(entry: Entry, since: datetime, again: datetime, now: datetime) -> Save:
     """Check the entry again: a check has become required, or was rerun."""
-    checking = enter(entry, EntryStatus.CHECKING, now)
+    checking = enter(entry, RunState.TESTING, now)
     run = replace(checking.run, merge_requested_at=None, next_poll_at=again, checks_since=since)
     return Save(replace(checking, run=run))
 

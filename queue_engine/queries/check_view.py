@@ -134,14 +134,9 @@ def group_runs(
     return tuple(sorted(runs, key=lambda run: first[id(run)]))
 
 
-_STATES = {
-    EntryStatus.CHECKING: RunState.TESTING,
-    EntryStatus.READY: RunState.LANDING,
-}
-
-
 def _of_entry(entry: Entry, usual: Mapping[str, float], now: datetime) -> RunView:
-    state = _STATES.get(entry.status, RunState.BUILDING)
+    # The merge follows the checks at once.
+    state = RunState.LANDING if entry.run.has_passed else entry.run.state or RunState.BUILDING
     return _run_view(entry.run, state, _begun(entry), (entry.number,), usual, now)
 
 
@@ -162,7 +157,7 @@ def _run_view(
     checks = _views(run, begun, usual, now)
     ends_at = now + left if (left := _left(run, state, checks, usual)) is not None else None
     return RunView(
-        id=None if run.state is None else run.id,
+        id=run.id if run.has_branch else None,
         numbers=numbers,
         tested=run.tested or frozenset(numbers),
         state=state,

@@ -9,21 +9,22 @@ from queue_engine.core.timing.backoff import Backoff, MonitorEntry
 from queue_engine.domain.errors import InvariantError, TransitionError
 from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import PROCESSING, TRANSITIONS, Entry, EntryStatus
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import Run, RunState
 
 
-def enter(entry: Entry, status: EntryStatus, now: datetime) -> Entry:
-    """Give the entry a new status, and reset the counters of its run; the run keeps its start."""
+def enter(entry: Entry, state: RunState, now: datetime) -> Entry:
+    """Give the entry's run a new state, and reset its counters; the run keeps its start."""
     run = replace(
         entry.run,
+        state=state,
         started_at=entry.run.started_at or now,
-        checks_since=now if status is EntryStatus.CHECKING else entry.run.checks_since,
+        checks_since=now if state is RunState.TESTING else entry.run.checks_since,
         polls=0,
         next_poll_at=None,
         github_failures=0,
         github_failing_since=None,
     )
-    return replace(entry, status=status, status_since=now, run=run)
+    return replace(entry, status_since=now, run=run)
 
 
 def after_poll(run: Run, monitor: Backoff, now: datetime, *, waited: int = 0) -> Run:
@@ -38,7 +39,7 @@ def after_poll(run: Run, monitor: Backoff, now: datetime, *, waited: int = 0) ->
 
 def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
     """Start checking the present head, which needs no update; its checks may have passed already."""
-    checking = enter(entry, EntryStatus.CHECKING, now)
+    checking = enter(entry, RunState.TESTING, now)
     candidate, tree = entry.head, comparison.head.tree
     run = replace(checking.run, base_tip=comparison.base_tip, candidate=candidate, tested_tree=tree, next_poll_at=now)
     return replace(checking, run=run)
@@ -47,8 +48,9 @@ def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
 def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) -> Entry:
     """Prepare an update request: the run begins, or starts over, on this tip without a candidate."""
     started = entry.run.started_at or now
-    run = replace(entry.run.ended(), started_at=started, base_tip=base_tip, next_poll_at=now + policy.update_poll.base)
-    return replace(entry, status=EntryStatus.UPDATING, status_since=now, newer_tip=None, run=run)
+    due = now + policy.update_poll.base
+    run = replace(entry.run.ended(), state=RunState.BUILDING, started_at=started, base_tip=base_tip, next_poll_at=due)
+    return replace(entry, status_since=now, newer_tip=None, run=run)
 
 
 def with_new_head(entry: Entry, head: str, policy: Policy, now: datetime) -> Entry:
@@ -63,7 +65,7 @@ def bind_head(entry: Entry, head: str, policy: Policy, now: datetime, *, proved:
     reported_already = any(sha == head for sha, _, _ in kept)
     # A head from its webhook has no reports yet; their webhooks will make the entry due.
     due = now + policy.check_poll.base if entry.run.new_head_is_ours and not reported_already else now
-    checking = enter(entry, EntryStatus.CHECKING, now)
+    checking = enter(entry, RunState.TESTING, now)
     found = replace(checking.run, candidate=head, new_head=None, new_head_is_ours=False)
     run = replace(found, completed_checks=(), next_poll_at=due)
     return replace(checking, head=head, head_proved=proved, updated_from=entry.head, run=run)
@@ -80,7 +82,7 @@ def preempted(entry: Entry, now: datetime) -> Entry:
 
     If that head is an update that is not proved, it is proved before the next update.
     """
-    return replace(entry, status=EntryStatus.PENDING, status_since=now, run=entry.run.ended())
+    return replace(entry, status_since=now, run=entry.run.ended())
 
 
 def blocked(entry: Entry, since: datetime, until: datetime, now: datetime) -> Entry:
@@ -91,16 +93,13 @@ def blocked(entry: Entry, since: datetime, until: datetime, now: datetime) -> En
 def check_queue(entries: Sequence[Entry]) -> None:
     """Check one queue, given in order, front first.
 
-    Positions are 0..n-1. Each pull request has one entry, and all entries are of the same queue and in a waiting
-    status. Only members of the active run, which is the front's, or of runs with others, are past pending. Raises
-    InvariantError.
+    Positions are 0..n-1. Each pull request has one entry, and all entries are of the same queue. Only members of the
+    active run, which is the front's, or of runs with others, are past pending. Raises InvariantError.
     """
     active = {entry.run.id for entry in entries[:1]} - {None}
     for expected, entry in enumerate(entries):
         if entry.position != expected:
             raise InvariantError(f"pull request {entry.number} is at position {entry.position}, not {expected}")
-        if entry.status.final:
-            raise InvariantError(f"pull request {entry.number} is in the queue although it is {entry.status}")
         if entry.status in PROCESSING and entry.run.id not in active and not entry.run.has_branch:
             raise InvariantError(f"pull request {entry.number} is {entry.status} at position {expected}")
     if len({entry.number for entry in entries}) != len(entries):

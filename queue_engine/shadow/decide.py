@@ -124,7 +124,6 @@ def new_entry(
         queued_by=request.by or "",
         seq=0,
         position=0,
-        status=EntryStatus.PENDING,
         queued_head=pull.head_sha,
         head=pull.head_sha,
         head_proved=True,

@@ -40,7 +40,7 @@ from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason, WaitKind
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import Run, RunState
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
 from queue_engine.store.tables import (
     departure_days,
@@ -269,7 +269,6 @@ class PendingMerges:
             priority=0,
             seq=0,
             position=0,
-            status=EntryStatus.READY,
             head_proved=True,
             updated_from=None,
             newer_tip=None,
@@ -277,6 +276,7 @@ class PendingMerges:
             status_since=row.left_at,
             version=0,
             run=Run(
+                state=RunState.PASSED,
                 **{name: getattr(row, name) for name in _RUN_FIELDS},
                 proof=adapter(LandingProof | None).validate_python(row.proof),
             ),

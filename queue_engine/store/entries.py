@@ -21,7 +21,6 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
-    case,
     cast,
     delete,
     func,
@@ -35,13 +34,13 @@ from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.domain.known_facts import SHARED_RULES
-from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus, Queue, QueueFront, UnmetRequirement
+from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Queue, QueueFront, UnmetRequirement
 from queue_engine.domain.run import NOT_BEGUN, NOTHING_ASKED, OF_ENTRY
 from queue_engine.store.consents import Consents
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
 from queue_engine.store.queues import DUE, Queues
 from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.runs import RUN_FIELDS, Runs, run_of
+from queue_engine.store.runs import OF_OWN_HEAD, RUN_FIELDS, Runs, run_of
 from queue_engine.store.tables import PAUSED, departures, entries, queues, repositories, runs
 
 STORED = frozenset(Entry.__dataclass_fields__) & frozenset(entries.c.keys())
@@ -56,7 +55,6 @@ _NOTHING = tuple(NOTHING_ASKED.values())
 
 _POSITION = (func.row_number().over(partition_by=entries.c.queue_id, order_by=IN_ORDER) - 1).label("position")
 _WAITS_BEHIND = and_(
-    entries.c.status == EntryStatus.PENDING,
     entries.c.run_id.is_(None),
     entries.c.github_failures == 0,
     entries.c.merge_requested_at.is_(None),
@@ -97,7 +95,6 @@ def entry_of(row: Row[Any]) -> Entry:
     """Read the entry from a row of `in_order`."""
     # By index: a wake-up of all queues reads tens of thousands of entries, and by name each takes ten times as long.
     values: dict[str, Any] = dict(zip(_NAMES, _VALUES(row), strict=True))
-    values["status"] = EntryStatus(row.status)
     values["trusted_labels"] = tuple(row.trusted_labels)
     values["unmet"] = UnmetRequirement.all_of(row.unmet)
     surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
@@ -151,7 +148,6 @@ _FIXED |= {"shared_head", "share_delay", "head_branch"}
 """Columns that never change while an entry is queued; `version` changes only through `save`."""
 
 _AT_FIRST: Mapping[str, Any] = {
-    "status": EntryStatus.PENDING,
     "head_proved": True,
     "needs_refetch": False,
     "trusted_labels": [],
@@ -190,8 +186,7 @@ _OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _BRANCH: BindParameter[str] = bindparam("its_branch")
 _SHARING = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.head_branch == _BRANCH, _IN_REPOSITORY.c.number != _NUMBER)
 _WAITING_OUTSIDE = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.unmet.is_not(None))
-_ON_THE_WAY = [EntryStatus.UPDATING, EntryStatus.CHECKING]
-_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.status.in_(_ON_THE_WAY), runs.c.trigger.is_(None))
+_UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, OF_OWN_HEAD)
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
 _ARRIVALS = select(entries.c.author, entries.c.arrived, entries.c.share_delay).where(
@@ -212,7 +207,7 @@ _LANDED = (
 _LANDABLE = (
     select(
         func.count().label("waiting"),
-        func.sum(case((entries.c.status.in_(sorted(PROCESSING)), 1), else_=0)).label("begun"),
+        func.count(entries.c.run_id).label("begun"),
         _LANDED.correlate(queues).scalar_subquery().label("landed"),
     )
     .select_from(entries)
@@ -339,7 +334,7 @@ class Entries:
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
         """Return the entries that are being updated or checked, each by itself, at one instant.
 
-        One statement reads both statuses, so that it misses no entry that changes from one to the other meanwhile.
+        One statement reads both states, so that it misses no entry that changes from one to the other meanwhile.
         """
         return await self._read(_UPDATED_OR_CHECKED, its_repository=repository_id)
 
@@ -371,7 +366,7 @@ class Entries:
         former one: after a change of priority, read the queue again.
         Raises StaleRecord when another transaction changed or removed the entry or its run since it was read.
         """
-        run, is_member = entry.run, entry.status in PROCESSING or entry.run.has_begun
+        run, is_member = entry.run, entry.run.has_begun
         own = replace(run, **NOTHING_ASKED)
         if is_member and run.id is None:
             own = await self._runs.add(own)

@@ -1,5 +1,6 @@
 """Count the rows of the database, without any name; keep the latest report and the rate limits of the processes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from sqlalchemy import (
     func,
     insert,
     or_,
+    outerjoin,
     select,
     type_coerce,
 )
@@ -25,6 +27,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.database.database import DatabaseInstant, Upsert, insert_into
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job import JobStatus, failed_jobs, jobs
+from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.run import Run, RunState
 from queue_engine.store.order import HELD, NOT_READY, WITH_ROOM
 from queue_engine.store.outbox.items import LATE, OutboxKind
 from queue_engine.store.queues import PAUSED_UNTIL_RESUMED
@@ -96,7 +100,15 @@ class Figures:
 
     async def of_queues(self, now: datetime) -> QueueFigures:
         """Count queues, entries with room, and entries that wait for room."""
-        with_room = select(entries.c.status, func.count()).where(WITH_ROOM).group_by(entries.c.status)
+        found = (
+            select(runs.c.state, runs.c.trigger, func.count())
+            .select_from(outerjoin(entries, runs, runs.c.id == entries.c.run_id))
+            .where(WITH_ROOM)
+            .group_by(runs.c.state, runs.c.trigger)
+        )
+        with_room = Counter[str]()
+        for state, trigger, count in await self._connection.execute(found):
+            with_room[EntryStatus.of(Run(state=state and RunState(state), trigger=trigger))] += count
         depths = select(func.count().label("depth")).where(WITH_ROOM).group_by(entries.c.queue_id).subquery()
         free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
         due = and_(queues.c.due_at <= now, free)
@@ -104,7 +116,7 @@ class Figures:
             queues=await self._count(queues),
             paused=await self._count(queues, PAUSED_UNTIL_RESUMED),
             due_since=await self._earliest(queues.c.due_at, due),
-            entries=await self._by_name(with_room),
+            entries=with_room,
             deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
             held=await self._count(entries, HELD),
             not_ready=await self._count(entries, NOT_READY),

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import and_, bindparam, case, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.domain.model import PROCESSING
 from queue_engine.store.tables import entries
 
 NOT_READY = entries.c.unmet.is_not(None)
@@ -22,7 +21,7 @@ NOT_READY = entries.c.unmet.is_not(None)
 
 IN_ORDER = (
     case((NOT_READY, 1), else_=0),
-    case((entries.c.status.in_(sorted(PROCESSING)), 0), else_=1),
+    case((entries.c.run_id.is_(None), 1), else_=0),
     entries.c.hotfix.desc(),
     entries.c.rank,
     entries.c.seq,

@@ -53,7 +53,8 @@ from queue_engine.core.database.outage import fault_of
 from queue_engine.core.jobs.job import jobs
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict
-from queue_engine.domain.model import PAUSES, EntryStatus
+from queue_engine.domain.model import PAUSES
+from queue_engine.domain.run import RunState
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.outbox.outbox import IS_QUEUED
 from queue_engine.store.tables import (
@@ -108,6 +109,14 @@ _OF_MEMBER = (
     "polls",
 )
 """What files of an earlier IMQ have in the run of an entry, and the entry itself has now."""
+
+_STATES = {
+    "pending": None,
+    "updating": RunState.BUILDING.value,
+    "checking": RunState.TESTING.value,
+    "ready": RunState.PASSED.value,
+}
+"""The states of runs, by the statuses that entries have in files of an earlier IMQ."""
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
@@ -219,7 +228,7 @@ class QueueFile(BaseModel):
             copies = {each for each, run in former.items() if run["candidate_run"] is not None}
             if not former:
                 return file
-            waiting = {"run_id": None, "status": EntryStatus.PENDING.value}
+            waiting = {"run_id": None}
             counts = {"merge_refusals": 0, "github_failures": 0, "polls": 0}
             moved = []
             for entry in file["entries"]:
@@ -238,6 +247,18 @@ class QueueFile(BaseModel):
         except (AttributeError, KeyError, TypeError):
             return file  # The validation of its rows names the fault.
         return file | {"entries": moved, "runs": kept}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _states(cls, file: Any) -> Any:
+        """Give each run of a file that has the status of entries instead its state."""
+        try:
+            of_run = {entry["run_id"]: _STATES[entry["status"]] for entry in file["entries"] if "status" in entry}
+            rows = [{name: value for name, value in entry.items() if name != "status"} for entry in file["entries"]]
+            runs = [run | {"state": run.get("state") or of_run.get(run["id"], RunState.ENDED)} for run in file["runs"]]
+        except (AttributeError, KeyError, TypeError):
+            return file
+        return file | {"entries": rows, "runs": runs} if of_run else file
 
 
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:

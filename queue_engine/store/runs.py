@@ -29,7 +29,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.landing_record import LandingProof
-from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CandidateTrigger, CheckTiming, Run, RunMember, RunState
 from queue_engine.store.tables import entries, queues, runs
@@ -55,6 +54,8 @@ _ALL = (
     .order_by(runs.c.id)
 )
 _GET = _ALL.where(_ID)
+OF_OWN_HEAD = and_(runs.c.trigger.is_(None), runs.c.state.in_([RunState.BUILDING, RunState.TESTING]))
+"""Whether the run of an entry updates or checks its own head."""
 _NOT_ENDED = runs.c.state != RunState.ENDED
 _OF_QUEUES = _ALL.where(runs.c.queue_id.in_(bindparam("its_queues", expanding=True)), _NOT_ENDED)
 _IN_REPOSITORY = _ALL.where(queues.c.repository_id == bindparam("its_repository"))
@@ -153,8 +154,7 @@ _UNDER_WAY = union_all(
     .join(runs, runs.c.id == entries.c.run_id)
     .where(
         entries.c.repository_id.in_(_REPOSITORIES),
-        entries.c.status.in_([EntryStatus.UPDATING, EntryStatus.CHECKING]),
-        runs.c.trigger.is_(None),
+        OF_OWN_HEAD,
     ),
     select(queues.c.repository_id, runs.c.base_tip, runs.c.candidate)
     .join(queues, queues.c.id == runs.c.queue_id)

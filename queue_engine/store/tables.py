@@ -108,7 +108,7 @@ runs = Table(
     Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("merges_onto", String(64)),
     Column("queue_id", ForeignKey(queues.c.id), index=True),
-    Column("state", String(16)),
+    Column("state", String(16), nullable=False),
     Column("trigger", String(16)),
     Column("members", JSON(none_as_null=True)),
     Column("tested", JSON(none_as_null=True)),
@@ -116,7 +116,7 @@ runs = Table(
     Column("pull_request", Integer),
     Column("proof", JSON(none_as_null=True)),
     CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
-    CheckConstraint("(queue_id IS NULL) = (state IS NULL)", name="branch"),
+    CheckConstraint("(queue_id IS NULL) = (trigger IS NULL)", name="branch"),
     # Never reuse an id: it names branches on GitHub.
     sqlite_autoincrement=True,
 )
@@ -146,7 +146,6 @@ entries = Table(
     Column("author", String(255), nullable=False),
     Column("queued_by", String(255), nullable=False),
     Column("priority", Integer, nullable=False),
-    Column("status", String(16), nullable=False),
     Column("queued_head", String(64), nullable=False),
     Column("head", String(64), nullable=False),
     Column("head_proved", Boolean, nullable=False),
@@ -186,8 +185,6 @@ entries = Table(
     Column("github_failing_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     UniqueConstraint("repository_id", "number"),
     Index(None, "queue_id", "hotfix", "rank", "seq"),
-    CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
-    CheckConstraint("status = 'pending' OR run_id IS NOT NULL", name="member"),
     # Never reuse a sequence number: it decides the order, and a log may have that of a removed entry.
     sqlite_autoincrement=True,
 )

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from queue_engine.control import pauses
-from queue_engine.domain.model import EntryStatus, Pause, TimelineEvent
+from queue_engine.domain.model import Pause, TimelineEvent
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import CheckTiming
+from queue_engine.domain.run import CheckTiming, Run, RunState
 from tests.acceptance.page_readers import Page, reader
 from tests.acceptance.world import LABEL, World
 
@@ -46,8 +46,8 @@ async def strange_queue(world: World) -> tuple[int, str]:
             CheckTiming(f"{MARKUP} 2", WITH_PASSWORD, now, now, passed=False),
             CheckTiming("sound", "https://ci.example/1?a=1&b=2", now, now, passed=True),
         )
-        run = replace(entry.run, started_at=now, candidate=MARKUP, timings=timings, pending_checks=(MARKUP,))
-        await tx.entries.save(replace(entry, status=EntryStatus.CHECKING, run=run))
+        run = Run(state=RunState.TESTING, started_at=now, candidate=MARKUP, timings=timings, pending_checks=(MARKUP,))
+        await tx.entries.save(replace(entry, run=run))
         await pauses.pause(change, repository, BRANCH, by=MARKUP, reason=MARKUP)
         await tx.pauses.put(queue.id, Pause(Reason.TREE_MISMATCH, MARKUP, now, None, MARKUP))
         data = {"head": MARKUP, "base_tip": MARKUP, "tested": MARKUP, "check_seconds": {MARKUP: 7.0}, "by": MARKUP}

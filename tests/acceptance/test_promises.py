@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from github_emulator import CISettings, Fault, Signature
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.run import Run, RunState
 from tests.acceptance.naming import naming
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -123,7 +123,7 @@ async def test_broken_invariant_pauses_its_own_queue_and_no_other(world: World) 
     async with world.bot.engine.store.transaction() as tx:
         waiting = await tx.entries.find(second.record.repository.id, second.number)
         assert waiting is not None
-        await tx.entries.save(replace(waiting, status=EntryStatus.CHECKING))
+        await tx.entries.save(replace(waiting, run=Run(state=RunState.TESTING)))
     with capture_logs() as logs:
         await world.pass_time(CI_TIME * 2)
     for pull in (elsewhere, gadget):

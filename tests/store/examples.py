@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from queue_engine.core.database.database import metadata
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import Run, RunState
 from queue_engine.store import Transaction
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -61,7 +61,6 @@ def entry(number: int = 1) -> Entry:
         priority=0,
         seq=number,
         position=0,
-        status=EntryStatus.PENDING,
         queued_head=f"head-{number}",
         head=f"head-{number}",
         head_proved=True,
@@ -74,14 +73,27 @@ def entry(number: int = 1) -> Entry:
     )
 
 
+STATES = {
+    EntryStatus.PENDING: None,
+    EntryStatus.UPDATING: RunState.BUILDING,
+    EntryStatus.CHECKING: RunState.TESTING,
+    EntryStatus.READY: RunState.PASSED,
+}
+"""The state of a run without a branch, by the status of its entry."""
+
 _OF_RUN = frozenset(Run.__dataclass_fields__) - {"id", "version"}
 
 
 def changed(entry: Entry, **changes: Any) -> Entry:
-    """The entry with these fields, of its own and of its run; a head is the candidate once its checks begin."""
+    """The entry with these fields, of its own and of its run; a head is the candidate once its checks begin.
+
+    With a `status`, its run has the state that this follows from.
+    """
     of_run = {name: changes.pop(name) for name in _OF_RUN & set(changes)}
+    if "status" in changes:
+        of_run["state"] = STATES[changes.pop("status")]
     entry = replace(entry, **changes)
-    if entry.status in {EntryStatus.CHECKING, EntryStatus.READY}:
+    if of_run.get("state", entry.run.state) in {RunState.TESTING, RunState.PASSED}:
         of_run.setdefault("candidate", entry.head)
         if entry.run.checks_since is None or "status_since" in changes:
             of_run.setdefault("checks_since", entry.status_since)

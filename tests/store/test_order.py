@@ -18,7 +18,7 @@ from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Queue
 from queue_engine.rules.transitions import check_queue
 from queue_engine.store import EntryConflict, Store, Transaction
 from queue_engine.store.tables import entries
-from tests.store.examples import NOW, queue, stand
+from tests.store.examples import NOW, changed, queue, stand
 
 T = TypeVar("T")
 BRANCHES = ("main", "release")
@@ -129,7 +129,7 @@ class QueueMachine(RuleBasedStateMachine):
         front = self._standing(branch)[0]
         before = front.entry
         begins = before.status is EntryStatus.PENDING
-        after = replace(before, status=EntryStatus.CHECKING if begins else EntryStatus.PENDING)
+        after = changed(before, status=EntryStatus.CHECKING if begins else EntryStatus.PENDING)
         front.entry = self._within(lambda t: t.entries.save(after))
         self.stale.append(before)
 
@@ -269,9 +269,9 @@ async def test_reprioritise_of_the_front_keeps_it_at_the_front(store: Store) -> 
         main = await queue(t)
         front = await stand(t, main, 1, priority=5)
         await stand(t, main, 2, priority=1)
-        front = await t.entries.save(replace(front, status=EntryStatus.CHECKING))
-        changed = await t.entries.reprioritise(front, EntryOrder(), AGEING)
-        assert (changed.position, changed.priority, changed.status) == (0, 0, EntryStatus.CHECKING)
+        front = await t.entries.save(changed(front, status=EntryStatus.CHECKING))
+        demoted = await t.entries.reprioritise(front, EntryOrder(), AGEING)
+        assert (demoted.position, demoted.priority, demoted.status) == (0, 0, EntryStatus.CHECKING)
         assert await numbers(t, main) == [1, 2]
 
 

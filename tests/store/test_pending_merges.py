@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from queue_engine.domain.model import EntryStatus
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import Run, RunState
 from queue_engine.store import Transaction
 from tests.store.examples import NOW, REPOSITORY, SOON, queue, stand
 
@@ -12,7 +12,7 @@ async def test_merge_of_an_entry_that_left_is_known_until_it_is_settled(t: Trans
     """Its last entry counts, with the trees, and as it was: ready to merge."""
     entry = await stand(t, await queue(t), 1)
     first = replace(entry, run=Run(tested_tree="old", merge_uuid="first"))
-    run = Run(tested_tree="tree", base_tip="tip", merge_uuid="uuid", started_at=NOW)
+    run = Run(state=RunState.PASSED, tested_tree="tree", base_tip="tip", merge_uuid="uuid", started_at=NOW)
     second = replace(entry, head="updated", own_check_required=True, run=run)
     await t.pending_merges.put(first, NOW)
     await t.pending_merges.put(second, NOW + SOON)

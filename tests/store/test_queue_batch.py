@@ -114,7 +114,7 @@ async def test_fronts_are_the_first_entries_of_queue(t: Transaction) -> None:
 
 @pytest.mark.parametrize(
     "differs",
-    [{"hotfix": True}, {"blocked_until": NOW}, {"held_since": NOW}, {"status": READY}, {"base_tip": "tip"}],
+    [{"hotfix": True}, {"blocked_until": NOW}, {"held_since": NOW}, {"status": READY}],
 )
 async def test_front_says_whether_each_other_entry_only_waits(t: Transaction, differs: dict[str, Any]) -> None:
     """What differs at the front itself does not count."""

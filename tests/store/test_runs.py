@@ -2,19 +2,18 @@
 
 from dataclasses import fields, replace
 
-import pytest
 from sqlalchemy import func, select, update
-from sqlalchemy.exc import IntegrityError
 
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.run import NOT_BEGUN, OF_ENTRY, CandidateTrigger, CheckTiming, Run, RunMember, RunState
-from queue_engine.store import Store, Transaction
+from queue_engine.store import Transaction
 from queue_engine.store.tables import entries, runs
 from tests.store.examples import NOW, SOON, changed, queue, stand
 
 WHOLE = Run(
     started_at=NOW,
     base_tip="base",
+    state=RunState.TESTING,
     candidate="head",
     tested_tree="tree",
     new_head="new",
@@ -59,7 +58,7 @@ async def test_run_is_read_with_its_member_as_it_was_written(t: Transaction) -> 
     """An entry that waits has a run that has not begun, which is stored nowhere."""
     waiting = await stand(t, await queue(t), 1)
     assert (waiting.run, await stored_runs(t)) == (NOT_BEGUN, 0)
-    saved = await t.entries.save(replace(waiting, status=CHECKING, run=WHOLE))
+    saved = await t.entries.save(replace(waiting, run=WHOLE))
     assert saved.run == replace(WHOLE, id=saved.run.id, version=1)
     assert await t.entries.get(waiting.id) == saved
     again = await t.entries.save(changed(saved, former_checks=None, polls=0))
@@ -71,11 +70,11 @@ async def test_run_ends_when_its_member_waits_again_or_leaves(t: Transaction) ->
     """P4: the head that IMQ made, and what has to be proved of it, stay with the entry."""
     main = await queue(t)
     first, second = [await stand(t, main, number) for number in (1, 2)]
-    begun = await t.entries.save(replace(first, status=CHECKING, run=WHOLE, head="updated", head_proved=False))
+    begun = await t.entries.save(replace(first, run=WHOLE, head="updated", head_proved=False))
     trouble = await t.entries.save(replace(second, run=Run(github_failures=1)))
     assert await t.entries.get(second.id) == trouble
     assert await stored_runs(t) == 1
-    back = await t.entries.save(replace(begun, status=EntryStatus.PENDING, run=begun.run.ended()))
+    back = await t.entries.save(replace(begun, run=begun.run.ended()))
     assert back == await t.entries.get(first.id)
     assert (back.run, back.head, back.head_proved) == (NOT_BEGUN, "updated", False)
     assert await stored_runs(t) == 0
@@ -91,8 +90,8 @@ async def test_members_name_their_run_and_each_has_what_was_asked_for_it_alone(t
     )
     testing = Run(queue_id=main.id, state=RunState.TESTING, trigger=CandidateTrigger.PUSH, members=members)
     run = await t.runs.add(replace(testing, started_at=NOW, base_tip="base", candidate="c2", polls=3))
-    first = await t.entries.save(replace(first, status=CHECKING, run=run.of_member(first.id, first.head)))
-    second = await t.entries.save(replace(second, status=CHECKING, run=run.of_member(second.id, second.head)))
+    first = await t.entries.save(replace(first, run=run.of_member(first.id, first.head)))
+    second = await t.entries.save(replace(second, run=run.of_member(second.id, second.head)))
     first = await t.entries.save(changed(first, merge_requested_at=NOW, candidate="not-stored"))
     run = await t.runs.save(replace(run, candidate="c3"))
     first, second = await t.entries.of_queue(main.id)
@@ -105,17 +104,22 @@ async def test_members_name_their_run_and_each_has_what_was_asked_for_it_alone(t
     )
     assert (first.run.merge_requested_at, second.run.merge_requested_at, second.run.polls) == (NOW, None, 0)
     assert (first.run.candidate, run.polls) == ("c3", 3)
-    await t.entries.save(replace(first, status=EntryStatus.PENDING, run=first.run.ended()))
+    await t.entries.save(replace(first, run=first.run.ended()))
     await t.entries.remove(second)
     assert await t.runs.of_queue(main.id) == (replace(run, base_branch="main"),)
 
 
-async def test_entry_past_pending_is_always_a_member_of_a_run(store: Store) -> None:
-    """The store begins a run for it, and the database refuses what a mistaken write would leave without one."""
-    async with store.transaction() as t:
-        waiting = await stand(t, await queue(t), 1)
-        processed = await t.entries.save(replace(waiting, status=EntryStatus.UPDATING))
-        assert processed.run.id is not None
-    with pytest.raises(IntegrityError):
-        async with store.transaction() as t:
-            await t.connection.execute(update(entries).values(run_id=None))
+async def test_status_of_an_entry_is_that_of_its_stored_run(t: Transaction) -> None:
+    """No other record of it exists: whatever is written to the run alone changes what every read says."""
+    entry = await stand(t, await queue(t), 1)
+    for state, status in {
+        RunState.BUILDING: EntryStatus.UPDATING,
+        RunState.TESTING: EntryStatus.CHECKING,
+        RunState.PASSED: EntryStatus.READY,
+    }.items():
+        await t.entries.save(replace(entry, run=replace(entry.run, state=state)))
+        (entry,) = await t.entries.of_queue(entry.queue_id)
+        assert (entry.status, entry.run.state) == (status, state)
+    await t.connection.execute(update(entries).values(run_id=None))
+    (entry,) = await t.entries.of_queue(entry.queue_id)
+    assert entry.status is EntryStatus.PENDING

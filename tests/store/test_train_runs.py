@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import MergeMethod
-from queue_engine.domain.model import EntryStatus, Queue, TimelineEvent
+from queue_engine.domain.model import Queue, TimelineEvent
 from queue_engine.domain.run import (
     RUN_STARTED,
     CandidateTrigger,
@@ -103,7 +103,7 @@ async def test_report_on_a_candidate_may_count(t: Transaction) -> None:
     main = await queue(t)
     stored = await t.runs.add(whole(main))
     member = await stand(t, main, 1)
-    await t.entries.save(replace(member, status=EntryStatus.CHECKING, run=stored))
+    await t.entries.save(replace(member, run=stored))
     assert await t.candidate_commits.under_way([REPOSITORY.id]) == ((REPOSITORY.id, "base", "c2"),)
 
 

@@ -261,7 +261,7 @@ def _queues() -> None:
         sa.Column("github_failing_since", _INSTANT),
         sa.Column("merges_onto", sa.String(64)),
         sa.Column("queue_id", _COUNTER, sa.ForeignKey("queues.id"), index=True),
-        sa.Column("state", sa.String(16)),
+        sa.Column("state", sa.String(16), nullable=False),
         sa.Column("trigger", sa.String(16)),
         sa.Column("members", _JSON),
         sa.Column("tested", _JSON),
@@ -269,7 +269,7 @@ def _queues() -> None:
         sa.Column("pull_request", sa.Integer()),
         sa.Column("proof", _JSON),
         sa.CheckConstraint("state IN ('building', 'testing', 'passed', 'landing', 'ended')", name="state"),
-        sa.CheckConstraint("(queue_id IS NULL) = (state IS NULL)", name="branch"),
+        sa.CheckConstraint("(queue_id IS NULL) = (trigger IS NULL)", name="branch"),
         sqlite_autoincrement=True,
     )
     op.create_table(
@@ -283,7 +283,6 @@ def _queues() -> None:
         sa.Column("author", sa.String(255), nullable=False),
         sa.Column("queued_by", sa.String(255), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
-        sa.Column("status", sa.String(16), nullable=False),
         sa.Column("queued_head", sa.String(64), nullable=False),
         sa.Column("head", sa.String(64), nullable=False),
         sa.Column("head_proved", sa.Boolean(), nullable=False),
@@ -321,8 +320,6 @@ def _queues() -> None:
         sa.Column("refused_since", _INSTANT),
         sa.Column("github_failures", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("github_failing_since", _INSTANT),
-        sa.CheckConstraint("status = 'pending' OR run_id IS NOT NULL", name="member"),
-        sa.CheckConstraint("status IN ('pending', 'updating', 'checking', 'ready')", name="waiting"),
         sa.UniqueConstraint("repository_id", "number"),
         sqlite_autoincrement=True,
     )

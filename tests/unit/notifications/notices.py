@@ -23,7 +23,7 @@ from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory, ReplyFacts
 from queue_engine.queries.queue_status import EntryBlock, EntryView, GitHubOutage, Position, QueueStatus
 from queue_engine.rules.priority import FairShare
-from tests.store.examples import entry
+from tests.store.examples import changed, entry
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HEAD = "1" * 40
@@ -230,7 +230,7 @@ _DONE = frozenset(ReplyKind) - {
 }
 
 
-_ENTRY = replace(
+_ENTRY = changed(
     entry(42),
     status=EntryStatus.CHECKING,
     position=0,
@@ -247,7 +247,7 @@ def entry_status(
     ahead: tuple[int, ...] = (), depth: int = 4, *, view: Any = None, **of_entry: Any
 ) -> PullRequestStatus:
     """The status of an entry that is checked, or as given; `view` are changes of its view."""
-    shown = replace(_ENTRY, **of_entry)
+    shown = changed(_ENTRY, **of_entry)
     checks = ("build", "docs / links") if shown.status is EntryStatus.CHECKING else ()
     found = EntryView(shown, Position(shown.position, depth, ahead, None), None, (), checks, None, None)
     return PullRequestStatus(42, shown.status.value, "main", depth, replace(found, **(view or {})))
@@ -309,7 +309,7 @@ STATUS = QueueStatus(
         EntryView(each, Position(each.position, 12, (), None), None, (), (), None, None)
         for each in (
             replace(_ENTRY, number=12),
-            replace(
+            changed(
                 _ENTRY, position=1, status=EntryStatus.PENDING, status_since=NOW - timedelta(minutes=4, seconds=26)
             ),
         )

@@ -51,7 +51,7 @@ async def checked(store: Store, *, reported: tuple[str, ...] = ("a",), sent: boo
     """An entry whose head was bound NOW and waits for three checks; its check run stands on GitHub, or is due."""
     async with store.transaction() as tx:
         standing = await stand(tx, await queue(tx), 1)
-        checking = replace(standing, status=EntryStatus.CHECKING, status_since=NOW)
+        checking = changed(standing, status=EntryStatus.CHECKING, status_since=NOW)
         entry = await tx.entries.save(changed(checking, pending_checks=("a", "b", "c"), completed_checks=reported))
         shown = CheckReport("b", 5, CheckState.PENDING, "in_progress", "https://ci.example/b", NOW, None)
         kind = NoticeKind.CHECKING
@@ -145,7 +145,7 @@ async def test_check_run_progress_of_a_former_head_or_entry_is_not_sent(store: S
         entry = await tx.entries.save(replace(entry, head="other"))
     await sink.on_progress(event(entry))
     async with store.transaction() as tx:
-        entry = await tx.entries.save(replace(entry, head="head-1", status=EntryStatus.UPDATING))
+        entry = await tx.entries.save(changed(entry, head="head-1", status=EntryStatus.UPDATING))
     await sink.on_progress(event(entry))
     async with store.transaction() as tx:
         await tx.entries.remove(entry)

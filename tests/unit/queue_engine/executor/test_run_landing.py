@@ -25,6 +25,7 @@ from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.trains.memory import find_run, passed
 from queue_engine.store import Store
 from queue_engine.store.tables import consents
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import POLICY, comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
@@ -67,7 +68,7 @@ async def is_requested(store: Store, state: TrainState) -> bool:
     """Whether a merge that GitHub shows now would be IMQ's own."""
     (entry,) = state.entries
     async with store.reading() as tx:
-        return await merged_by_imq(tx, replace(entry, status=EntryStatus.READY), state.now)
+        return await merged_by_imq(tx, changed(entry, status=EntryStatus.READY), state.now)
 
 
 async def numbers(state: TrainState) -> list[int]:

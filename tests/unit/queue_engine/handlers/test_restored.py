@@ -13,7 +13,7 @@ from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.store import Store, Transaction
 from queue_engine.store.queue_file import MARK_COPY
-from tests.store.examples import queue, stand
+from tests.store.examples import changed, queue, stand
 from tests.store.outbox.outbox_examples import want
 from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, WAITING
 
@@ -49,7 +49,7 @@ async def test_restart_after_ten_seconds_marks_nothing_and_one_after_minutes_mar
         main = await queue(tx)
         entries = [await stand(tx, main, number) for number in range(1, 5)]
         for entry, status in zip(entries, WAITING, strict=True):
-            await tx.entries.save(replace(entry, status=status))
+            await tx.entries.save(changed(entry, status=status))
         before = list(await tx.entries.of_queue(main.id))
         await write(tx, NOW - 10 * SECOND)
         for now, marked in ((NOW, False), (NOW + 50 * SECOND, False), (NOW + MINUTE, True), (NOW + MINUTE, True)):

@@ -9,6 +9,7 @@ import pytest
 from queue_engine.domain.facts import CheckState, Snapshot
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import RunState
 from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Update, Wait
 from queue_engine.planner.decide import decide
 from queue_engine.rules.transitions import enter
@@ -36,7 +37,7 @@ def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:
     worn = entry(
         polls=5, next_poll_at=NOW, merge_refusals=2, github_failures=3, github_failing_since=NOW, started_at=NOW - HOUR
     )
-    fresh = enter(worn, UPDATING, NOW)
+    fresh = enter(worn, RunState.BUILDING, NOW)
     assert (
         fresh.run.polls,
         fresh.run.next_poll_at,
@@ -51,7 +52,7 @@ def test_entering_a_status_forgets_the_counters_of_the_one_before() -> None:
         None,
     )
     assert (fresh.status, fresh.status_since, fresh.run.started_at) == (UPDATING, NOW, NOW - HOUR)
-    assert enter(entry(), UPDATING, NOW).run.started_at == NOW
+    assert enter(entry(), RunState.BUILDING, NOW).run.started_at == NOW
 
 
 def test_update_forgets_what_was_known_of_the_head_before() -> None:

@@ -229,7 +229,7 @@ def test_refused_merge_for_a_check_that_github_misses_is_waited_out_and_names_it
         again = facts_with(rules=rules("other"), reports=(report("other"),))
         green = judged_run(changed(replace(judged.entry, run=looking.run), next_poll_at=None), again, POLICY, now)
         assert isinstance(green, Ready)
-        front = replace(judged.entry, status=READY, run=green.run)
+        front = changed(judged.entry, run=green.run, status=READY)
     assert judged == Dequeue(
         Reason.CHECKS_TIMED_OUT,
         detail=f"{named} (limit: 120 minutes, while there is no history to tell how long checks take here)",

@@ -133,7 +133,7 @@ def test_tree_has_each_run_beneath_the_smallest_failed_one_that_it_bisects() -> 
 def test_nothing_lands_next_while_nothing_may() -> None:
     """A pause stops what is tested; at a red base only its fix lands."""
     front, fix = entries(2)
-    fix = replace(fix, fixes_base=True, run=replace(front.run, id=9, pending_checks=("ci",)), status=CHECKING)
+    fix = changed(fix, fixes_base=True, run=replace(front.run, id=9, pending_checks=("ci",)), status=CHECKING)
     front = replace(front, run=replace(front.run, id=8))
     runs = group_runs((front, fix), (), {"ci": 60.0}, NOW)
     tens = [10 * MINUTE] * FEWEST

@@ -9,6 +9,7 @@ from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, Requ
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.rules.checks import expected_checks, head_checks, judge, needs_testing_label, of_now, run_checks
+from tests.store.examples import changed
 from tests.unit.queue_engine.examples import NOW
 from tests.unit.queue_engine.examples import entry as made
 
@@ -76,7 +77,7 @@ ABSENT = replace(CHECKED, run=replace(CHECKED.run, polls=CHECKED.run.polls + 1, 
         (ABSENT, True),
         (replace(ABSENT, run=replace(ABSENT.run, pending_checks=("test",))), False),
         (replace(ABSENT, run=replace(ABSENT.run, polls=CHECKED.run.polls)), False),
-        (replace(ABSENT, status=EntryStatus.READY), False),
+        (changed(ABSENT, status=EntryStatus.READY), False),
     ],
 )
 def test_testing_label_is_needed_for_a_new_candidate_and_for_an_absent_check(after: Entry, needed: bool) -> None:
