@@ -132,7 +132,6 @@ class CandidateApi(CheckReads):
         """GitHub's ids of repositories in GraphQL, which never change."""
 
     async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
-        """`POST /repos/{owner}/{repo}/git/refs`."""
         await self._create_ref(repository, f"refs/heads/{branch}", sha)
 
     async def _create_ref(
@@ -192,7 +191,6 @@ class CandidateApi(CheckReads):
         return {name: sha for name, sha in names.items() if CANDIDATE.fullmatch(name)}
 
     async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
-        """`GET /repos/{owner}/{repo}/activity`."""
         return await branch_pushes(self._connection, repository, repository.full_name, branch)
 
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
@@ -215,7 +213,6 @@ class CandidateApi(CheckReads):
         return Commit(merged.sha, merged.commit.tree.sha, tuple(parent.sha for parent in merged.parents))
 
     async def create_commit(self, repository: Repository, tree: str, parents: Sequence[str], message: str) -> Commit:
-        """`POST /repos/{owner}/{repo}/git/commits`."""
         body = {"message": message, "tree": tree, "parents": list(parents)}
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/git/commits", body)
         return conversions.commit(parse_answer(CommitAnswer, answer))
@@ -244,7 +241,6 @@ class CandidateApi(CheckReads):
             return await self._already_open(repository, head, base, refusal)
 
     async def close_pull_request(self, repository: Repository, number: int) -> None:
-        """`PATCH /repos/{owner}/{repo}/pulls/{pull_number}`."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}"
         await self._write(repository, "PATCH", template, {"state": "closed"}, pull_number=str(number))
 
@@ -273,7 +269,6 @@ class CandidateApi(CheckReads):
         return workflow_texts(_DIRECTORY, found.directory)
 
     async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
-        """A query with an alias for each path."""
         declared = "".join(f", $path{place}: String!" for place in range(len(paths)))
         read = "".join(
             f" file{place}: object(expression: $path{place}) {{ ... on Blob {{ isBinary isTruncated text }} }}"

@@ -39,7 +39,6 @@ class CommentApi:
         """Concurrent callers share one request for IMQ's login."""
 
     async def own_login(self) -> str:
-        """Return IMQ's login, `slug[bot]`, from `GET /app`; requested once."""
         async with self._login_lock:
             if self._own_login is None:
                 try:
@@ -51,13 +50,11 @@ class CommentApi:
         return self._own_login
 
     async def create_comment(self, repository: Repository, number: int, body: str) -> int:
-        """`POST /repos/{owner}/{repo}/issues/{issue_number}/comments`. Returns the comment's id."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/comments"
         answer = await self._write(repository, "POST", template, {"body": body}, issue_number=str(number))
         return parse_answer(IdAnswer, answer).id
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
-        """`PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}`. Raises NotFound when somebody deleted it."""
         template = "/repos/{owner}/{repo}/issues/comments/{comment_id}"
         await self._write(repository, "PATCH", template, {"body": body}, comment_id=str(comment_id))
 
@@ -104,12 +101,10 @@ class CommentApi:
         return OwnComments(tuple(own), since)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
-        """`POST /repos/{owner}/{repo}/check-runs`. Returns the check run's id."""
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/check-runs", dict(check_run))
         return parse_answer(IdAnswer, answer).id
 
     async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
-        """`PATCH /repos/{owner}/{repo}/check-runs/{check_run_id}`."""
         template = "/repos/{owner}/{repo}/check-runs/{check_run_id}"
         await self._write(repository, "PATCH", template, dict(check_run), check_run_id=str(check_run_id))
 
@@ -131,12 +126,10 @@ class CommentApi:
         return max((run.id for run in own if not (unfinished and run.status == "completed")), default=None)
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
-        """`POST /repos/{owner}/{repo}/issues/{issue_number}/labels`; one that is there already is no error."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/labels"
         await self._write(repository, "POST", template, {"labels": [label]}, issue_number=str(number))
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
-        """`DELETE /repos/{owner}/{repo}/issues/{issue_number}/labels/{name}`; a missing label is no error."""
         template = "/repos/{owner}/{repo}/issues/{issue_number}/labels/{name}"
         with suppress(NotFound):
             left = await self._write(repository, "DELETE", template, None, issue_number=str(number), name=label)

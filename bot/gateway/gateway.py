@@ -74,7 +74,7 @@ from queue_engine.domain.model import Repository
 
 
 class Gateway(CandidateApi, MergeApi):
-    """Implements the ports `GitHub` and `Comments`. Raises the errors of `queue_engine.domain.errors` and no
+    """Implements the ports, which say what each method asks. Raises the errors of `queue_engine.domain.errors` and no
     others.
     """
 
@@ -147,20 +147,16 @@ class Gateway(CandidateApi, MergeApi):
         return await differing_paths(self._connection, repository, tree, landed.tree)
 
     async def commit(self, repository: Repository, sha: str) -> Commit:
-        """`GET /repos/{owner}/{repo}/git/commits/{commit_sha}`."""
         template = "/repos/{owner}/{repo}/git/commits/{commit_sha}"
         return conversions.commit(await self._connection.get(repository, CommitAnswer, template, {"commit_sha": sha}))
 
     async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
-        """Classic protection and rulesets together, remembered for two hours."""
         return await self._rules.read(repository, base_branch)
 
     def cached_rules(self, repository: Repository, base_branch: str) -> BranchRules | None:
-        """The remembered rules, if there are any."""
         return self._rules.cached(repository, base_branch)
 
     async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
-        """`GET /repos/{owner}/.github`, and the rules of its default branch."""
         where = {"owner": repository.owner, "repo": OWN_RULES}
         try:
             found = await self._connection.get(
@@ -175,34 +171,27 @@ class Gateway(CandidateApi, MergeApi):
             return False
 
     async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
-        """The rules, and each ruleset that demands up-to-date branches; remembered for two hours."""
         return await self._rules.refuses_outdated(repository, base_branch)
 
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
-        """Whether rulesets that IMQ may bypass keep others from pushing to this branch."""
         return await self._rules.is_guarded(repository, branch, default_branch)
 
     def forget_rules(self, repository_id: int) -> None:
-        """Drop remembered rules and merge methods of this repository."""
         self._rules.forget(repository_id)
         self._forget_methods(repository_id)
 
     def expire_rules(self, repository_id: int) -> None:
-        """Drop remembered rules of this repository some seconds after they were read."""
         self._rules.expire(repository_id)
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
-        """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/update-branch`."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/update-branch"
         body = {"expected_head_sha": expected_head}
         await self._write(repository, "PUT", template, body, pull_number=str(number))
 
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
-        """The mutation `disablePullRequestAutoMerge`."""
         return await disable_auto_merge(self._connection, repository, node_id)
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
-        """`GET /repos/{owner}/{repo}/issues` with this label, open, oldest first, without plain issues."""
         issues = await self._connection.items(
             repository.installation_id,
             IssueAnswer,
@@ -219,7 +208,6 @@ class Gateway(CandidateApi, MergeApi):
         return tuple(issue.number for issue in issues if issue.pull_request is not None)
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
-        """`GET /repos/{owner}/{repo}/pulls`, the hundred open ones that changed last."""
         template = "/repos/{owner}/{repo}/pulls?state=open&sort=updated&direction=desc&per_page=100"
         found = await self._connection.listed(
             repository.installation_id, PullRequestAnswer, template, owner_and_repo(repository)
@@ -240,12 +228,10 @@ class Gateway(CandidateApi, MergeApi):
         return None
 
     async def login_of(self, repository: Repository, person_id: int) -> str | None:
-        """`GET /user/{account_id}`."""
         found = await self.people.by_id(repository, person_id)
         return None if found is None else found.login
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
-        """`GET /repos/{owner}/{repo}/activity` of the head's repository."""
         return await head_pushes(self._connection, repository, pull)
 
     async def installations(self) -> tuple[int, ...]:
@@ -289,7 +275,6 @@ class Gateway(CandidateApi, MergeApi):
         return tuple(map(conversions.delivery, parse_list(DeliveryAnswer, page.data))), _cursor(page.links.get("next"))
 
     async def redeliver(self, number: int) -> None:
-        """`POST /app/hook/deliveries/{delivery_id}/attempts`."""
         template = "/app/hook/deliveries/{delivery_id}/attempts"
         await self._connection.call(None, Call("POST", template, {"delivery_id": str(number)}))
 

@@ -58,7 +58,6 @@ class MergeApi(RepositoryApi):
         title: str | None = None,
         body: str | None = None,
     ) -> str:
-        """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge`. Returns the SHA that landed."""
         call = Call(
             "PUT",
             "/repos/{owner}/{repo}/pulls/{pull_number}/merge",

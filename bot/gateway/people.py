@@ -246,7 +246,6 @@ class TokenPermissions(Forwarding):
         self._clock = clock
 
     async def permission(self, repository: Repository, login: str) -> Permission:
-        """Return the permission as the port says; that of a token by its scope."""
         if (name := service_name(login)) is None:
             return await super().permission(repository, login)
         async with self._store.reading() as tx:
@@ -258,14 +257,12 @@ class TokenPermissions(Forwarding):
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
-        """Read the snapshot as the port says, without asking GitHub about a token."""
         if login is None or service_name(login) is None:
             return await super().snapshot(repository, number, login=login, head_sha=head_sha)
         found = await super().snapshot(repository, number, login=None, head_sha=head_sha)
         return replace(found, permission=await self.permission(repository, login))
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
-        """Read the snapshots as the port says, without asking GitHub about tokens."""
         services = {each.number: each.login for each in requests if service_name(each.login) is not None}
         asked = [replace(each, login="") if each.number in services else each for each in requests]
         found = dict(await super().snapshots(repository, asked))

@@ -78,11 +78,9 @@ class RepositoryApi(CommentApi):
     """Reads and writes repositories. Part of `Gateway`."""
 
     def forget_token(self, installation_id: int) -> None:
-        """Drop the installation's cached tokens."""
         self._connection.forget_token(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Fetch a token for writes in advance; if GitHub refuses it, the write that needs it fails."""
         await self._connection.prepare_writes(repository)
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
@@ -97,7 +95,6 @@ class RepositoryApi(CommentApi):
     async def configurations(
         self, repositories: Sequence[Repository], tips: Mapping[int, str] = MappingProxyType({})
     ) -> Mapping[int, str | None]:
-        """A query with an alias for each of the repositories."""
         declared, read, variables = list[str](), list[str](), dict[str, str]()
         for place, each in enumerate(repositories):
             tip = tips.get(each.id, "HEAD")
@@ -123,7 +120,6 @@ class RepositoryApi(CommentApi):
         return found
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
-        """Read the file of the owner's repository `.github`; None if it is missing or hidden."""
         if repository.name == OWN_RULES:
             return None
         variables = {"owner": repository.owner, "repo": OWN_RULES}
@@ -186,17 +182,14 @@ class RepositoryApi(CommentApi):
         return await self._connection.items(repository, ListedPullCommitAnswer, template, where)
 
     async def rerun(self, repository: Repository, actions_run: int) -> None:
-        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs`."""
         template = "/repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs"
         await self._write(repository, "POST", template, {}, run_id=str(actions_run))
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
-        """`POST /repos/{owner}/{repo}/actions/runs/{run_id}/cancel`."""
         template = "/repos/{owner}/{repo}/actions/runs/{run_id}/cancel"
         await self._write(repository, "POST", template, {}, run_id=str(actions_run))
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
-        """`GET /repos/{owner}/{repo}/pulls` with this base, then with this head: whether there is an open one."""
         for query, value in (("base", branch), ("head", f"{repository.owner}:{branch}")):
             template = f"/repos/{{owner}}/{{repo}}/pulls?state=open&{query}={{{query}}}&per_page=1"
             if await self._connection.listed(repository, NumberAnswer, template, {query: value}, fresh=True):
@@ -204,7 +197,6 @@ class RepositoryApi(CommentApi):
         return False
 
     async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
-        """`GET /repos/{owner}/{repo}/branches/{branch}`."""
         template = "/repos/{owner}/{repo}/branches/{branch}"
         try:
             answer = await self._connection.get(repository, BranchAnswer, template, {"branch": branch}, fresh=True)
@@ -213,7 +205,6 @@ class RepositoryApi(CommentApi):
         return conversions.branch_tip(answer)
 
     async def ref_target(self, repository: Repository, ref: str) -> str | None:
-        """`GET /repos/{owner}/{repo}/git/ref/{ref}`."""
         template = "/repos/{owner}/{repo}/git/ref{/ref*}"
         call = Call("GET", template, {"ref": ref.split("/")[1:]})
         try:
@@ -223,7 +214,6 @@ class RepositoryApi(CommentApi):
         return parse_answer(RefAnswer, page.data).object.sha
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
-        """`DELETE /repos/{owner}/{repo}/git/refs/heads/{branch}`."""
         await self.delete_ref(repository, f"refs/heads/{branch}")
 
     async def delete_ref(self, repository: Repository, ref: str) -> None:
@@ -240,7 +230,6 @@ class RepositoryApi(CommentApi):
                 raise
 
     async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
-        """`POST /repos/{owner}/{repo}/labels`."""
         content = {"name": name, "color": color, "description": description}
         try:
             await self._write(repository, "POST", "/repos/{owner}/{repo}/labels", content)
@@ -251,7 +240,6 @@ class RepositoryApi(CommentApi):
         return True
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
-        """`POST /repos/{owner}/{repo}/issues/comments/{comment_id}/reactions`."""
         template = "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions"
         await self._write(repository, "POST", template, {"content": content}, comment_id=str(comment_id))
 

@@ -92,7 +92,6 @@ class Snapshots(RepositoryApi):
         """The merge methods of each repository, and until when they are cached."""
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
-        """`GET /repos/{owner}/{repo}/pulls/{pull_number}`."""
         template = "/repos/{owner}/{repo}/pulls/{pull_number}"
         answer = await self._connection.get(repository, PullRequestAnswer, template, {"pull_number": str(number)})
         return conversions.pull_request(answer, self._remembered_methods(repository))
@@ -199,7 +198,6 @@ class Snapshots(RepositoryApi):
         return None
 
     async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
-        """`GET /repos/{owner}/{repo}/pulls` with this head branch."""
         template = "/repos/{owner}/{repo}/pulls?state=open&head={head}&per_page=5"
         where = {"head": f"{repository.owner}:{branch}"}
         answers = await self._connection.listed(repository, PullRequestAnswer, template, where, fresh=True)
@@ -516,7 +514,6 @@ class CheckReads(SnapshotBatches):
         return (group, *(f"{each.run_name} {each.run_html_url or ''}".strip() for each in members))
 
     async def not_started(self, repository: Repository, check_run: int) -> str | None:
-        """Read the annotations of a job."""
         messages = await self._annotations(repository, check_run)
         return next((each for each in messages if each.lower().startswith(_NOT_STARTED)), None)
 
@@ -532,7 +529,6 @@ class CheckReads(SnapshotBatches):
         return tuple(each.message or "" for each in found)
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
-        """`GET /repos/{owner}/{repo}/commits/{ref}/check-suites`."""
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
         where = {"ref": sha}
         suites = await self._connection.items(repository, CheckSuiteAnswer, template, where, key="check_suites")
