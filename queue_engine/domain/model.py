@@ -276,21 +276,22 @@ class Entry:
     title: str
     author: str
     queued_by: str
-    priority: int
-    seq: int
-    position: int
     queued_head: str
     head: str
-    head_proved: bool
-    updated_from: str | None
-    """The head that IMQ updated: `head` is proved if this is its first parent."""
-    newer_tip: str | None
-    """A tip of the base branch that `head` lacks, as far as IMQ knows; None: no such tip is known."""
-    needs_refetch: bool
-    """Whether a webhook says that consent may be lost: IMQ reads the pull request before anything else."""
     enqueued_at: datetime
     status_since: datetime
-    version: int
+    priority: int = 0
+    seq: int = 0
+    position: int = 0
+    head_proved: bool = True
+    updated_from: str | None = None
+    """The head that IMQ updated: `head` is proved if this is its first parent."""
+    newer_tip: str | None = None
+    """A tip of the base branch that `head` lacks, as far as IMQ knows; None: no such tip is known."""
+    needs_refetch: bool = False
+    """Whether a webhook says that consent may be lost: IMQ reads the pull request before anything else."""
+    version: int = 1
+    """Counts its stored changes."""
     arrived: int = 0
     """Milliseconds since 1970, never fewer than of earlier entries: clocks may jump, the order may not."""
     rank: int = 0

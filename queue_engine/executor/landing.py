@@ -8,7 +8,6 @@ so that the merge made an untested tree. A webhook reports the landing, or a swe
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import structlog
 
@@ -119,45 +118,57 @@ async def land(
     *,
     squashed: bool = False,
     untested: Sequence[str] = (),
-) -> bool:
-    """Remove a merged entry, in one transaction with all effects of its landing; whether the trees agree.
+    departed: bool = False,
+) -> None:
+    """Remove a merged entry, in one transaction with all effects of its landing.
 
-    They also agree if they differ only in files that need no test, which `untested` names.
-    `squashed`: GitHub merged by the method squash. False for other methods, and if the method is not known. All other
-    entries now lack the landed commit, so that the next front is updated without a read. Raises StaleRecord if the
-    entry changed since it was read.
+    The trees also agree if they differ only in files that need no test, which `untested` names. `squashed`: GitHub
+    merged by the method squash. False for other methods, and if the method is not known. All other entries now lack the
+    landed commit, so that the next front is updated without a read. If the entry `departed` before, its landing is an
+    event of the queue, and counts in no statistics. Raises StaleRecord if the entry changed since it was read.
     """
     check_transition(entry.status, EntryStatus.LANDED)
     mismatch = _mismatch_of(entry, landed, untested)
     async with engine.change() as change:
-        tx, now = change.tx, change.now
-        run = None
-        if entry.run.has_branch and entry.run.id is not None:
-            run = await tx.runs.note_landed(entry.run.id, entry.number, landed.sha)
-        await tx.entries.remove(entry)
+        tx, now, run = change.tx, change.now, None
+        pended = await tx.pending_merges.remove(entry.repository.id, entry.number)
+        if not departed:
+            if entry.run.has_branch and entry.run.id is not None:
+                run = await tx.runs.note_landed(entry.run.id, entry.number, landed.sha)
+            await tx.entries.remove(entry)
+        elif not pended:
+            return
         await tx.rejections.clear(entry.repository.id, entry.number)
-        await tx.pending_merges.remove(entry.repository.id, entry.number)
         proved = await record_landing(change, entry, landed, policy, run, untested=untested)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
-        await remove_testing_label(tx, entry, policy, now)
-        await change.record(
-            EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=await _landing_data(change, entry, landed)
-        )
+        trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
+        if departed:
+            await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=trees)
+        else:
+            await remove_testing_label(tx, entry, policy, now)
+            events = await tx.timeline.of_pull_request(entry.repository.id, entry.number)
+            data = trees | figures_of(entry, events, now)
+            await change.record(EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=data)
+            for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
+                await tx.entries.save(replace(other, newer_tip=landed.sha))
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
         await _schedule_notes(change, entry.repository, policy)
-        for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
-            await tx.entries.save(replace(other, newer_tip=landed.sha))
-        if mismatch is None:
-            # The base has a tree whose checks passed.
-            await tx.red_bases.note(queue.id, None)
+        await tx.queues.wake(queue.id, now)
+        if mismatch is not None:
+            # Until a maintainer resumes it, or the checks of the landed tip if these can explain it.
+            await record.pause(change, queue, Reason.TREE_MISMATCH, mismatch)
+            await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
+        else:
+            if not departed:
+                # The base has a tree whose checks passed.
+                await tx.red_bases.note(queue.id, None)
             if proved:
                 await schedule_green(change, queue.id, landed.sha, policy)
             await schedule_branch_deletion(tx, entry, policy, now)
-            await tx.queues.wake(queue.id, now)
-        else:
-            await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch, squashed=squashed)
-    _log_landing(entry, landed, mismatch)
-    return mismatch is None
+    if mismatch is None:
+        _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
+    else:
+        _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=mismatch)
 
 
 def _mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:
@@ -165,22 +176,6 @@ def _mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str |
     if entry.run.tested_tree == landed.tree or untested:
         return None
     return f"#{entry.number} landed as {landed.sha} with tree {landed.tree}; tested was {entry.run.tested_tree}"
-
-
-async def _pause_for_mismatch(
-    change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, mismatch: str, *, squashed: bool = False
-) -> None:
-    """Pause the queue until a maintainer resumes it, or the checks of the landed tip if these can explain it."""
-    await record.pause(change, queue, Reason.TREE_MISMATCH, mismatch)
-    await _record_untested_tip(change, queue, entry, landed, policy, squashed=squashed)
-
-
-def _log_landing(entry: Entry, landed: Commit, mismatch: str | None) -> None:
-    """Log a landing, which is critical if the landed tree is untested."""
-    if mismatch is None:
-        _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
-    else:
-        _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=mismatch)
 
 
 async def _land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: str, policy: Policy) -> None:
@@ -192,13 +187,6 @@ async def _land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: 
     async with engine.change() as change:
         await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
     _log.critical(reason.value, repository=entry.repository.full_name, number=entry.number, detail=detail)
-
-
-async def _landing_data(change: Change, entry: Entry, landed: Commit) -> dict[str, Any]:
-    """Return the data of the landing for the timeline."""
-    events = await change.tx.timeline.of_pull_request(entry.repository.id, entry.number)
-    trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
-    return trees | figures_of(entry, events, change.now)
 
 
 async def _record_untested_tip(
@@ -256,7 +244,7 @@ async def settle_pending_merge(engine: Engine, repository: Repository, number: i
             await change.tx.pending_merges.remove(repository.id, number)
         _log.info("pending_merge_ended", repository=repository.full_name, number=number, merged=pull.merged)
         return
-    await _land(engine, queue, entry, landed, policy)
+    await land(engine, queue, entry, landed.commit, policy, untested=landed.untested, departed=True)
 
 
 async def _landed(engine: Engine, entry: Entry, pull: PullRequest, policy: Policy) -> _LandingCommit | None:
@@ -277,33 +265,6 @@ async def _pending(github: GitHub, entry: Entry) -> PendingMerge | None:
         return await github.pending_merge(entry.repository, entry.number, entry.run.merge_uuid or "")
     except NotFound:
         return None
-
-
-async def _land(engine: Engine, queue: Queue, entry: Entry, found: _LandingCommit, policy: Policy) -> None:
-    """Announce the landing, in one transaction with all of its effects, and pause the queue if the trees differ.
-
-    The entry has departed before, so its landing is an event of the queue, and counts in no statistics.
-    """
-    landed, mismatch = found.commit, _mismatch_of(entry, found.commit, found.untested)
-    async with engine.change() as change:
-        tx, now = change.tx, change.now
-        if not await tx.pending_merges.remove(entry.repository.id, entry.number):
-            return
-        proved = await record_landing(change, entry, landed, policy, untested=found.untested)
-        await tx.rejections.clear(entry.repository.id, entry.number)
-        await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=found.untested)
-        data = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
-        await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=data)
-        await tx.known.record(entry.repository.id, moves(entry, landed), now)
-        await _schedule_notes(change, entry.repository, policy)
-        await tx.queues.wake(queue.id, now)
-        if proved:
-            await schedule_green(change, queue.id, landed.sha, policy)
-        if mismatch is None:
-            await schedule_branch_deletion(tx, entry, policy, now)
-        else:
-            await _pause_for_mismatch(change, queue, entry, landed, policy, mismatch)
-    _log_landing(entry, landed, mismatch)
 
 
 async def _schedule_notes(change: Change, repository: Repository, policy: Policy) -> None:

@@ -266,13 +266,6 @@ class PendingMerges:
             id=row.entry_id,
             repository=repository_of(row),
             base_branch=row.base_branch,
-            priority=0,
-            seq=0,
-            position=0,
-            head_proved=True,
-            updated_from=None,
-            newer_tip=None,
-            needs_refetch=False,
             status_since=row.left_at,
             version=0,
             run=Run(

@@ -58,18 +58,11 @@ def entry(number: int = 1) -> Entry:
         title=f"Change {number}",
         author="ada",
         queued_by="max",
-        priority=0,
         seq=number,
-        position=0,
         queued_head=f"head-{number}",
         head=f"head-{number}",
-        head_proved=True,
-        updated_from=None,
-        newer_tip=None,
-        needs_refetch=False,
         enqueued_at=NOW,
         status_since=NOW,
-        version=1,
     )
 
 
