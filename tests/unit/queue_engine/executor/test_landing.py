@@ -173,7 +173,11 @@ async def test_landing_without_a_known_tested_tree_is_a_mismatch(scene: Setup) -
     queue = await scene.front(status=READY, tested_tree=None, merge_requested_at=NOW)
     async with scene.store.reading() as tx:
         (front,) = await tx.entries.of_queue(queue.id)
-    assert not await land(scene.engine, queue, front, AS_TESTED, POLICY)
+    await land(scene.engine, queue, front, AS_TESTED, POLICY)
+    async with scene.store.reading() as tx:
+        after = await tx.queues.get(queue.id)
+    assert after is not None
+    assert [pause.reason for pause in after.pauses] == [Reason.TREE_MISMATCH]
 
 
 async def test_landing_forgets_the_refusals_of_its_pull_request_alone(scene: Setup) -> None:
