@@ -1,5 +1,6 @@
 """A state machine of Hypothesis over trains: what people do to a queue, at every step."""
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,11 +11,12 @@ from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_machine_base import MORE, MOST_PULLS, SIZES
 from tests.acceptance.train_machine_failures import TrainMachineFailures
 from tests.acceptance.train_stage import configure_at
+from tests.acceptance.train_witness import BASES
 from tests.acceptance.world import LABEL
 
 _BROKEN = "broken.txt"
 _MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-_BETWEEN = ("unlabel", "/unqueue", "retarget", "close", "draft", "push", "/pause", "/freeze until 20m")
+_BETWEEN = ("unlabel", "/unqueue", "retarget", "close", "draft", "push", "/pause", "/freeze until 20m", "trains off")
 
 
 class TrainMachine(TrainMachineFailures):
@@ -85,15 +87,25 @@ class TrainMachine(TrainMachineFailures):
     @rule(data=st.data(), act=st.sampled_from(_BETWEEN), pause=st.integers(10, 600))
     def act_between_merges(self, data: st.DataObject, act: str, pause: int) -> None:
         """Somebody acts between two merges of one landing, and the webhook arrives before the second one."""
-        pull = self.draw(data)
+        self._act_after(self.draw(data), act, lambda call: call.template == _MERGE, pause)
+
+    @rule(data=st.data(), act=st.sampled_from(_BETWEEN), skipped=st.integers(0, 30), pause=st.integers(10, 600))
+    def act_between_requests(self, data: st.DataObject, act: str, skipped: int, pause: int) -> None:
+        """Somebody acts between any two requests of a pass, and the webhook arrives before the second one."""
+        left = iter(range(skipped))
+        self._act_after(self.draw(data), act, lambda _: next(left, None) is None, pause)
+
+    def _act_after(self, pull: Any, act: str, hits: Callable[[RecordedCall], bool], pause: int) -> None:
+        """Act on a queued pull request once such a request was answered while time passes."""
         if pull is None:
             return
 
         async def hook(exchange: RecordedCall) -> None:
-            others = (exchange.template, exchange.phase) == (_MERGE, "after") and not pull.merged
-            if others and self._passing is not None and await self.world.entry(pull) is not None:
+            if exchange.phase != "after" or self._passing is None or not hits(exchange) or pull.merged:
+                return
+            if await self.world.entry(pull) is not None:
                 self.world.server.on_request = None
-                self.witness.note(f"#{pull.number} {act} between merges")
+                self.witness.note(f"#{pull.number} {act} after {exchange.template}")
                 self._act(pull, act)
                 await self.world.github.schedule.run_due()
                 await self.world.bot.worker.run_due()
@@ -101,8 +113,8 @@ class TrainMachine(TrainMachineFailures):
         self.world.server.on_request = hook
         self.let_pass(pause)
         self.world.server.on_request = None
-        if pull.record.base_branch != "main" and pull.state == "open":
-            pull.edit_base("main", by="mona")
+        if pull.record.base_branch != self.homes[pull.number] and pull.state == "open":
+            pull.edit_base(self.homes[pull.number], by="mona")
 
     def _act(self, pull: Any, act: str) -> None:
         """Act on a pull request, or on the queue."""
@@ -113,12 +125,15 @@ class TrainMachine(TrainMachineFailures):
         if act in ("/pause", "/freeze until 20m"):
             pull.comment(act, by="rhea")
             return
+        if act == "trains off":
+            self.push_to_main(configure_at("off", method=self.ground.method, more=MORE), "Configure")
+            return
         self.witness.withdraw(pull)
         match act:
             case "unlabel" if LABEL in pull.labels:
                 pull.unlabel(LABEL, by="mona")
             case "retarget":
-                pull.edit_base("release", by="mona")
+                pull.edit_base(next(each for each in BASES if each != pull.record.base_branch), by="mona")
             case "close":
                 pull.close(by="mona")
             case "push":
@@ -189,10 +204,11 @@ class TrainMachine(TrainMachineFailures):
         self.let_pass(pause)
 
     def _say(self, words: str) -> None:
-        pull = next((each for each in self.pulls if each.state == "open"), None)
-        if pull is not None:
-            self.witness.note(words)
-            pull.comment(words, by="rhea")
+        for base in BASES:
+            pull = next((each for each in self.pulls if (each.state, each.record.base_branch) == ("open", base)), None)
+            if pull is not None:
+                self.witness.note(f"{words} at {base}")
+                pull.comment(words, by="rhea")
 
     @rule(
         runs=st.integers(1, 3),

@@ -4,8 +4,8 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from github_emulator import ApiError
 from queue_engine.domain.run import RunState
 from queue_engine.rules.transitions import check_queue
 from tests.acceptance.train_stage import CHECK, TrainWorld, a_train_world
-from tests.acceptance.train_witness import TrainWitness
+from tests.acceptance.train_witness import BASES, TrainWitness
 from tests.acceptance.world import CI_TIME, LABEL
 
 SIZES = (0, 0, 0, 4, 7)
@@ -28,6 +28,7 @@ LONGEST_LAG = timedelta(seconds=5)
 MORE = (
     "priority: {labels: {hotfix: {priority: 100, hotfix: true, preempts: true}, "
     "merge-queue-fix: {priority: 0, fixes_base: true}}}\n"
+    "branches: [{match: release, trains: off}]\n"
 )
 _MOST_HOURS = 20
 """When every queue is empty at the latest, after the last act."""
@@ -55,11 +56,17 @@ class Ground:
     apps_bypass: bool
     """Whether GitHub lets an App in the mode `always` push to a branch that needs pull requests."""
     known_judged: bool
+    beside: bool
+    """Whether `release` has a queue, too, in which one pull request is tested after the other."""
 
     @property
     def trains(self) -> str:
         """The section of the configuration."""
-        return f"{{candidates: {self.candidates}, runs: {self.runs}, split: {self.split}}}"
+        return (
+            "off"
+            if self.candidates == "off"
+            else f"{{candidates: {self.candidates}, runs: {self.runs}, split: {self.split}}}"
+        )
 
 
 GROUNDS = st.builds(
@@ -67,18 +74,22 @@ GROUNDS = st.builds(
     runs=st.integers(1, 3),
     on=st.sampled_from([("push", "pull_request"), ("pull_request",), ("pull_request", "dispatch")]),
     method=st.sampled_from(["merge", "merge", "squash", "rebase"]),
-    candidates=st.sampled_from(["auto", "auto", "dispatch"]),
+    candidates=st.sampled_from(["auto", "auto", "dispatch", "off"]),
     split=st.sampled_from(["bisect", "single"]),
     noticed=st.sampled_from([0, 5, 900]),
     lags=st.booleans(),
     rules=st.sampled_from(["classic", "classic", "strict", "always", "exempt", "pull_request", "none"]),
     apps_bypass=st.booleans(),
     known_judged=st.booleans(),
+    beside=st.booleans(),
 )
 
 
 class TrainMachineBase(RuleBasedStateMachine):
     """The world of one example. Each rule acts and lets some time pass; a kill may hit any request in that time."""
+
+    lend: Callable[[], AbstractContextManager[str]] | None = None
+    """Lends each example a migrated database, by its URL; None: a file of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,6 +98,8 @@ class TrainMachineBase(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="imq-trains-"))
         self.trains: TrainWorld | None = None
         self.pulls: list[Any] = []
+        self.homes: dict[int, str] = {}
+        """The base branch of each pull request."""
         self.acts = 0
         self.killed = 0
         self.most_runs = 0
@@ -109,11 +122,14 @@ class TrainMachineBase(RuleBasedStateMachine):
             method=ground.method,
             strict=ground.rules == "strict",
             more=MORE,
+            settings=None if self.lend is None else {"DATABASE_URL": self.stack.enter_context(self.lend())},
         )
         self.trains = self.run(self.stack.enter_async_context(made))
         self.trains.judges.append(self._flakes)
         self.ground, self.most_runs = ground, ground.runs
         self.world.repository.push("release", {"release.py": "1\n"}, "Release", by="rhea")
+        app = self.world.github.actions.app(self.world.repository.record)
+        self.world.repository.protect("release", required_checks=[(CHECK, app.id)], by="rhea")
         self.witness = TrainWitness(self.world.github)
         self.witness.note(f"{ground}, sizes {sizes}")
         github = self.world.github
@@ -155,7 +171,10 @@ class TrainMachineBase(RuleBasedStateMachine):
     def open(self, size: int, **more: Any) -> Any:
         """Open a pull request, which somebody approves."""
         assert self.trains is not None
+        if self.ground.beside and self.trains.number % 3 == 2:
+            size, more = 0, {"base": "release", **more}
         pull = self.trains.open(size, **more)
+        self.homes[pull.number] = pull.record.base_branch
         pull.review("APPROVED", by="rhea")
         self.witness.note(f"#{pull.number} opens, size {size}")
         return pull
@@ -179,8 +198,9 @@ class TrainMachineBase(RuleBasedStateMachine):
             return
         report, server = self.witness.report, self.world.server
         assert not self.witness.complaints, report
-        git, main = self.world.repository.record.git, self.world.repository.sha()
-        assert all(git.is_ancestor(made, main) for made in self.witness.by_hand), f"a push is lost\n{report}"
+        git, tips = self.world.repository.record.git, [self.world.repository.sha(base) for base in BASES]
+        lost = [made for made in self.witness.by_hand if not any(git.is_ancestor(made, tip) for tip in tips)]
+        assert not lost, f"a push is lost\n{report}"
         for pull in self.pulls:
             # A new comment replaces the former one, which a kill in between leaves for a while.
             most = 2 if self.killed and not self.at_rest else 1

@@ -75,9 +75,10 @@ async def a_train_world(
     strict: bool = False,
     more: str = "",
     lag: timedelta = timedelta(0),
+    settings: dict[str, str] | None = None,
 ) -> AsyncIterator[TrainWorld]:
     """A world with this configuration of trains, whose workflow starts on these events."""
-    async with a_world(directory, settings=NO_DEPTH, ci=False, protect=False, lag=lag) as world:
+    async with a_world(directory, settings=NO_DEPTH | (settings or {}), ci=False, protect=False, lag=lag) as world:
         events = ", ".join(_TRIGGERS[each][1] for each in on)
         jobs = f"jobs: {{{CHECK}: {{runs-on: ubuntu-latest, steps: [{{run: make test}}]}}}}\n"
         world.repository.push("main", {WORKFLOW: f"on: {{{events}}}\n{jobs}"}, "CI", by="rhea")

@@ -12,6 +12,8 @@ from tests.acceptance.train_stage import CHECK
 from tests.acceptance.world import LABEL, REPOSITORY
 
 _APP = "imq[bot]"
+BASES = ("main", "release")
+"""The base branches that are watched."""
 
 
 @dataclass
@@ -78,21 +80,22 @@ class TrainWitness:
         self.note(f"BROKEN {what}")
 
     def _see(self, event: str, payload: Any) -> None:
-        if event == "push" and payload["ref"] == "refs/heads/main":
-            self._judge_tip(payload["before"], payload["after"])
+        base = str(payload.get("ref", "")).removeprefix("refs/heads/")
+        if event == "push" and base in BASES:
+            self._judge_tip(base, payload["before"], payload["after"])
         elif event == "pull_request" and payload["action"] == "closed" and payload["pull_request"]["merged"]:
             self._judge_landing(payload["number"])
 
-    def _judge_tip(self, before: str, tip: str) -> None:
+    def _judge_tip(self, base: str, before: str, tip: str) -> None:
         """P1: the base is green, and its tree is one that CI tested, or a prefix of one, as squashed members are."""
         repository = self.github.repository(REPOSITORY)
-        self.note(f"main is at {tip[:7]} {repository.record.git.must(tip).title}")
+        self.note(f"{base} is at {tip[:7]} {repository.record.git.must(tip).title}")
         if self._acting:
             self.by_hand.add(tip)
         if tip in self.by_hand:
             return
         if not total_at_most_ten(repository.files(tip)):
-            self.complain(f"P1: main is red at {tip[:7]}")
+            self.complain(f"P1: {base} is red at {tip[:7]}")
         if repository.tree(tip) not in self._tested_trees():
             self.complain(f"P1: nothing tested the tree of {tip[:7]}")
         if not repository.is_ancestor(before, tip):
