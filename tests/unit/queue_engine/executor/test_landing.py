@@ -180,6 +180,25 @@ async def test_landing_without_a_known_tested_tree_is_a_mismatch(scene: Setup) -
     assert [pause.reason for pause in after.pauses] == [Reason.TREE_MISMATCH]
 
 
+async def test_merge_of_a_departed_entry_that_was_settled_before_lands_no_second_time(scene: Setup) -> None:
+    """P2: two sweeps may find the same merge; the first one stored it."""
+    queue = await scene.front(status=READY, tested_tree=AS_TESTED.tree)
+    async with scene.store.transaction() as tx:
+        (entry,) = await tx.entries.of_queue(queue.id)
+        await tx.pending_merges.put(entry, NOW)
+        await tx.entries.remove(entry)
+        await tx.red_bases.note(queue.id, RedBase("ci", "tip", NOW, 0, NOW))
+    for _ in range(2):
+        await land(scene.engine, queue, entry, AS_TESTED, POLICY, departed=True)
+    async with scene.store.reading() as tx:
+        landed = await tx.timeline_reads.of_branch(REPOSITORY.id, queue.base_branch, ["landed"], limit=9)
+        after = await tx.queues.get(queue.id)
+    assert [event.number for event in landed] == [entry.number]
+    # The base may have moved since, and what it is now was not tested.
+    assert after is not None
+    assert after.red is not None
+
+
 async def test_landing_forgets_the_refusals_of_its_pull_request_alone(scene: Setup) -> None:
     """They are counted since the last landing."""
     async with scene.store.transaction() as tx:

@@ -6,9 +6,11 @@ import pytest
 
 from queue_engine.domain.errors import InvariantError, TransitionError
 from queue_engine.domain.model import Entry, EntryStatus
-from queue_engine.domain.run import Run
+from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
+from queue_engine.executor.run_store import member_of
 from queue_engine.rules.transitions import check_queue, check_transition
-from tests.store.examples import changed, entry
+from tests.store.examples import NOW, SOON, changed, entry
+from tests.unit.queue_engine.examples import HOUR
 
 ALLOWED = {
     ("pending", "updating"),
@@ -34,6 +36,39 @@ def test_transition_of_every_pair_is_allowed_or_refused_as_designed() -> None:
             else:
                 with pytest.raises(TransitionError, match=f"{old} does not lead to {new}"):
                     check_transition(old, new)
+
+
+@pytest.mark.parametrize(
+    ("state", "alone", "in_train"),
+    [
+        (None, EntryStatus.PENDING, EntryStatus.PENDING),
+        (RunState.BUILDING, EntryStatus.UPDATING, EntryStatus.CHECKING),
+        (RunState.TESTING, EntryStatus.CHECKING, EntryStatus.CHECKING),
+        (RunState.PASSED, EntryStatus.READY, EntryStatus.READY),
+        (RunState.LANDING, EntryStatus.READY, EntryStatus.READY),
+        (RunState.ENDED, EntryStatus.PENDING, EntryStatus.PENDING),
+    ],
+)
+def test_status_follows_from_the_run(state: RunState | None, alone: EntryStatus, in_train: EntryStatus) -> None:
+    """Nothing else says how far an entry is."""
+    assert replace(entry(), run=Run(state=state)).status is alone
+    assert replace(entry(), run=Run(state=state, trigger=CandidateTrigger.PUSH)).status is in_train
+
+
+def test_member_gets_the_status_of_its_run_one_step_at_a_time_with_new_counters() -> None:
+    """Whatever state its run has when it joins: the timeline has each status, and since when."""
+    waiting = changed(entry(), polls=3, github_failures=2, merge_refusals=1)
+    member = RunMember(waiting.number, waiting.id, waiting.head)
+    run = Run(id=7, queue_id=1, state=RunState.PASSED, trigger=CandidateTrigger.PUSH, members=(member,))
+    later = NOW + SOON
+    first = member_of(waiting, (run,), later)
+    assert first is not None
+    assert (first.status, first.status_since, first.run.polls) == (EntryStatus.CHECKING, later, 0)
+    assert (first.run.github_failures, first.run.merge_refusals) == (0, 1)
+    second = member_of(first, (run,), later + SOON)
+    assert second is not None
+    assert (second.status, second.status_since, second.run.id) == (EntryStatus.READY, later + SOON, 7)
+    assert member_of(second, (run,), later + HOUR) == second
 
 
 def standing(*statuses: EntryStatus) -> list[Entry]:
