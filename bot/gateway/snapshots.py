@@ -41,6 +41,7 @@ from bot.gateway.snapshot_schemas import (
     PullPart,
     RepositoryName,
     RepositoryPart,
+    ReviewRequestPart,
     Threads,
     ThreadsAnswer,
     of_several,
@@ -168,6 +169,7 @@ class Snapshots(RepositoryApi):
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
             code_owners=_code_owners(pull),
+            review_requests=tuple(_name(each) or "a team or bot" for each in pull.review_requests),
             failing=_is_failing(_head(pull)),
             open_conversations=await self._open_conversations(repository, pull.number, threads),
         )
@@ -321,8 +323,12 @@ def _is_failing(head: CommitPart | None) -> bool | None:
 
 def _code_owners(pull: PullPart) -> tuple[str, ...]:
     """Name the code owners whose review GitHub requests, as far as it shows them: people, and teams as `owner/slug`."""
-    reviewers = (each.requested_reviewer for each in pull.review_requests if each.as_code_owner)
-    return tuple(name for each in reviewers if each is not None and (name := each.login or each.combined_slug))
+    return tuple(name for each in pull.review_requests if each.as_code_owner and (name := _name(each)))
+
+
+def _name(request: ReviewRequestPart) -> str | None:
+    reviewer = request.requested_reviewer
+    return None if reviewer is None else reviewer.login or reviewer.combined_slug
 
 
 def _decision(word: str | None) -> ReviewOutcome | None:

@@ -411,7 +411,8 @@ EVENTS: Mapping[str, _Row] = {
         PullRequestEvent,
         _pull_request,
         _actions("labeled", "unlabeled", "closed", "reopened", "converted_to_draft", "ready_for_review", "edited")
-        | _actions("synchronize", "auto_merge_enabled", "auto_merge_disabled", "unlocked"),
+        | _actions("synchronize", "auto_merge_enabled", "auto_merge_disabled", "unlocked")
+        | _actions("review_requested", "review_request_removed"),
     ),
     # An edited review has the same state.
     "pull_request_review": _Row(ReviewEvent, _review, _actions("submitted", "dismissed")),

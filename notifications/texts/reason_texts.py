@@ -59,6 +59,7 @@ CAUSED: Mapping[Reason, str] = {
     Reason.BLOCKED_BY_LABEL: "{who} added a label that keeps the pull request out of the queue{when}.",
     Reason.BLOCKED_BY_TITLE: "{who} changed the title{when}. It matches a pattern that keeps the pull request out of "
     "the queue.",
+    Reason.LABEL_MISSING: "{who} removed a label that {base} requires{when}.",
     Reason.AUTO_MERGE_ENABLED: "{who} enabled GitHub's auto-merge{when}, which would merge the pull request past the "
     "queue for {base}.",
     Reason.APPROVAL_MISSING: "{who} dismissed an approval{when}. {base} requires more approvals than the pull request "
@@ -169,6 +170,22 @@ REASONS: Mapping[Reason, ReasonText] = {
     Reason.BLOCKED_BY_TITLE: ReasonText(
         "The title matches a pattern that keeps the pull request out of the queue.",
         "When it is ready to land, change the title." + REQUEUE,
+    ),
+    Reason.BLOCKED_BY_AUTHOR: ReasonText(
+        "The configuration for {base} does not let pull requests of this author into the queue.",
+        "To let this author in, change `require.authors` or `blocking.authors` in `.github/imq.yml`." + REQUEUE,
+    ),
+    Reason.BLOCKED_BY_FILES: ReasonText(
+        "The pull request changes files that keep it out of the queue for {base}.",
+        "Move these changes to a pull request of their own, and merge that one yourself." + REQUEUE,
+    ),
+    Reason.LABEL_MISSING: ReasonText(
+        "The pull request lacks a label that {base} requires.",
+        "When it is ready to land, add that label." + REQUEUE,
+    ),
+    Reason.REVIEW_REQUESTED: ReasonText(
+        "Somebody whose review is requested has not reviewed the pull request yet.",
+        "Wait for the review, or remove the request." + REQUEUE,
     ),
     Reason.HOLD_TIMED_OUT: ReasonText(
         "The pull request waited too long for room in the queue for {base}.",
@@ -456,6 +473,17 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.BLOCKED_BY_TITLE: ReasonText(
         "The title matches a pattern that keeps the pull request out of the queue.",
         "When it is ready to land, change the title.",
+    ),
+    Reason.BLOCKED_BY_FILES: ReasonText(
+        "The pull request changes files that keep it out of the queue for {base}.",
+        "Move these changes to a pull request of their own.",
+    ),
+    Reason.LABEL_MISSING: ReasonText(
+        "The pull request lacks a label that {base} requires.", "When it is ready to land, add that label."
+    ),
+    Reason.REVIEW_REQUESTED: ReasonText(
+        "Somebody whose review is requested has not reviewed the pull request yet.",
+        "Wait for the review, or remove the request.",
     ),
     Reason.APPROVAL_MISSING: ReasonText(
         "{base} requires more approvals than the pull request has.", "Ask for a review."

@@ -18,10 +18,23 @@ from queue_engine.rules.checks import (
     judge,
     report_on_base,
 )
-from queue_engine.rules.eligibility import Answer, RequiredFacts, unmet_by_rules, unmet_requirement, waits
+from queue_engine.rules.eligibility import (
+    Answer,
+    RequiredFacts,
+    reads_files,
+    unmet_by_rules,
+    unmet_requirement,
+    waits,
+)
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import judge_readiness
-from queue_engine.rules.reviews import merge_method, missing_approval, needs_signed_commits, reviews_of
+from queue_engine.rules.reviews import (
+    merge_method,
+    missing_approval,
+    needs_signed_commits,
+    reviews_of,
+    with_own_approvals,
+)
 
 
 async def requirements_of(
@@ -51,7 +64,7 @@ async def _requirements_of(
     if pull.head_repository == repository.full_name:
         guarded = await engine.github.is_guarded(repository, pull.head_branch, pull.default_branch)
         taken = replace(taken, head_guarded=guarded)
-    rules = await engine.github.branch_rules(repository, pull.base_branch, kept=True)
+    rules = with_own_approvals(await engine.github.branch_rules(repository, pull.base_branch, kept=True), policy)
     requirements = await read_requirements(engine.github, repository, taken, rules, policy)
     unmet = unmet_requirement(pull, repository, requirements, policy) is not None
     if unmet or (not is_waiting and unmet_by_rules(pull, requirements, policy)):
@@ -59,7 +72,7 @@ async def _requirements_of(
         # waits is judged again, so that rules of the last seconds do.
         drop = engine.github.forget_rules if unmet else engine.github.expire_rules
         drop(repository.id)
-        fresh = await engine.github.branch_rules(repository, pull.base_branch, kept=True)
+        fresh = with_own_approvals(await engine.github.branch_rules(repository, pull.base_branch, kept=True), policy)
         if merge_method(pull, fresh, policy) is None:
             allowed = (await engine.github.snapshot(repository, pull.number, login=None)).pull.methods
             taken = replace(taken, pull=replace(pull, methods=allowed))
@@ -77,8 +90,21 @@ async def read_requirements(
     unsigned = await github.unsigned_commits(repository, pull.number) if signed else ()
     reviews = await reviews_of(github, repository, taken, rules)
     failing = await _failing_checks(github, repository, taken, rules, policy)
+    tip = taken.base_tip or pull.base_branch
+    files = (
+        await github.paths_of_head(repository, pull.base_branch, tip, pull.head_sha) if reads_files(policy) else None
+    )
     return RequiredFacts(
-        rules, reviews, unsigned, taken.decision, taken.open_conversations, taken.stack, taken.code_owners, failing
+        rules,
+        reviews,
+        unsigned,
+        taken.decision,
+        taken.open_conversations,
+        taken.stack,
+        taken.code_owners,
+        failing,
+        files=files,
+        review_requests=taken.review_requests,
     )
 
 

@@ -133,6 +133,11 @@ def common(_: Any, given: Any, wanted: Any) -> Any:
     return type(given)(each for each in wanted if each in given)
 
 
+def narrowed(_: Any, given: Any, wanted: Any) -> Any:
+    """Keep those of the operator's values, or all of them; any values where the operator has none."""
+    return common(_, given, wanted) or given if given else wanted
+
+
 def rather(*strictest: Any) -> Stricter:
     """Take the value that comes first in this order of values, the strictest first; others as the file says."""
 

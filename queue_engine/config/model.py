@@ -107,7 +107,7 @@ class QueuePermissions:
 
 @dataclass(frozen=True, slots=True)
 class BlockRules:
-    """Labels and titles that keep a pull request out of the queue, and that dequeue an entry."""
+    """What keeps a pull request out of the queue; a label or title also dequeues an entry."""
 
     labels: frozenset[str] = key(
         frozenset(),
@@ -120,6 +120,54 @@ class BlockRules:
         kinds.listed(kinds.TitlePattern),
         Shared(keys.added, "any patterns"),
         "Regular expressions (RE2): a pull request whose title matches waits outside the queue. `(?i)` ignores case.",
+    )
+    authors: frozenset[str] = key(
+        frozenset(),
+        kinds.folded(kinds.Login),
+        Shared(keys.added, "any authors"),
+        "Pull requests of these authors, such as `dependabot[bot]`, are refused.",
+    )
+    files: tuple[str, ...] = key(
+        (),
+        kinds.listed(kinds.Wildcards),
+        Shared(keys.added, "any files"),
+        "Files, or wildcards: a pull request that changes one of them waits outside the queue.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRules:
+    """What a pull request needs to join its queue, beside the rules of GitHub."""
+
+    approvals: int = key(
+        0,
+        kinds.number(0, 10),
+        Shared(keys.longer, "a higher number", "changes would land that fewer people approved"),
+        "How many people with write access have to approve, if GitHub's rules require fewer.",
+    )
+    labels: frozenset[str] = key(
+        frozenset(),
+        kinds.folded(kinds.Label),
+        Shared(keys.added, "any labels"),
+        "Labels that a pull request needs, all of them, beside a trigger label.",
+    )
+    authors: frozenset[str] = key(
+        frozenset(),
+        kinds.folded(kinds.Login),
+        Shared(keys.narrowed, "any authors, or some of the operator's", "pull requests of others would land"),
+        "The only authors whose pull requests are queued; none is everybody.",
+    )
+    files: tuple[str, ...] = key(
+        (),
+        kinds.listed(kinds.Wildcards),
+        Shared(keys.narrowed, "any files, or some of the operator's", "changes of other files would land"),
+        "Files, or wildcards: a pull request that changes any others waits outside the queue; none is all files.",
+    )
+    reviews_done: bool = key(
+        False,
+        kinds.TRUTH,
+        Shared(keys.longer, "`true`", "changes would land whose reviewers have not answered"),
+        "Whether a pull request waits outside the queue while GitHub shows a requested review.",
     )
 
 
@@ -475,7 +523,8 @@ class Policy:
         "Whether IMQ disables GitHub's auto-merge of a queued pull request, or does not queue it.",
     )
     who_may_queue: QueuePermissions = section(QueuePermissions, "Who may queue.")
-    blocking: BlockRules = section(BlockRules, "Labels and titles that keep a pull request out of the queue.")
+    require: EntryRules = section(EntryRules, "What a pull request needs to join its queue, beside GitHub's rules.")
+    blocking: BlockRules = section(BlockRules, "What keeps a pull request out of the queue.")
     priority: PriorityRules = section(PriorityRules, "The order of pull requests.")
     fair_share: FairShareRule = section(
         FairShareRule,

@@ -347,6 +347,9 @@ class Snapshot:
     reviews: tuple[Review, ...] | None = None
     """The newest verdict of each person with write permission."""
     code_owners: tuple[str, ...] = ()  # Whose review GitHub requests, as far as it shows them.
+    review_requests: tuple[
+        str, ...
+    ] = ()  # All whose review is requested; "a team or bot" for one that GitHub does not show.
     open_conversations: tuple[str, ...] | None = None  # Their ids, of the first page that has any; () if none is open.
     failing: bool | None = None  # Whether any check of the head has failed, or a run that a newer one replaced.
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.

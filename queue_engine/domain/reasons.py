@@ -73,6 +73,10 @@ class Reason(StrEnum):
     BRANCH_NOT_SERVED = "branch_not_served"
     BLOCKED_BY_LABEL = "blocked_by_label"
     BLOCKED_BY_TITLE = "blocked_by_title"
+    BLOCKED_BY_AUTHOR = "blocked_by_author"
+    BLOCKED_BY_FILES = "blocked_by_files"
+    LABEL_MISSING = "label_missing"
+    REVIEW_REQUESTED = "review_requested"
     HOLD_TIMED_OUT = "hold_timed_out"
     NOT_READY_TIMED_OUT = "not_ready_timed_out"
     ASKED_TOO_OFTEN = "asked_too_often"
@@ -185,6 +189,10 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.BRANCH_NOT_SERVED: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
     Reason.BLOCKED_BY_LABEL: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.BLOCKED_BY_TITLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.BLOCKED_BY_AUTHOR: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
+    Reason.BLOCKED_BY_FILES: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.LABEL_MISSING: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
+    Reason.REVIEW_REQUESTED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.HOLD_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.NOT_READY_TIMED_OUT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.ASKED_TOO_OFTEN: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),

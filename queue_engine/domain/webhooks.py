@@ -110,6 +110,8 @@ class StateChange(PullRequestWebhook):
         "ready_for_review",
         "auto_merge_enabled",
         "auto_merge_disabled",
+        "review_requested",
+        "review_request_removed",
         "edited",
     ]
     branch: str

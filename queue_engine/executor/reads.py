@@ -28,7 +28,7 @@ from queue_engine.rules.checks import (
     run_checks,
 )
 from queue_engine.rules.consent import needs_signature
-from queue_engine.rules.reviews import reviews_of
+from queue_engine.rules.reviews import reviews_of, with_own_approvals
 
 _T = TypeVar("_T")
 
@@ -89,10 +89,12 @@ async def read_run_fact(
     """
     repository, tip = of.repository, run.base_tip or of.base_branch
     if fact is FactKind.RULES:
-        return replace(facts, rules=await github.branch_rules(repository, of.base_branch))
+        rules = await github.branch_rules(repository, of.base_branch)
+        return replace(facts, rules=with_own_approvals(rules, policy))
     if fact is FactKind.FRESH_RULES:
         github.forget_rules(repository.id)
-        return replace(facts, rules=await github.branch_rules(repository, of.base_branch), rules_fresh=True)
+        rules = await github.branch_rules(repository, of.base_branch)
+        return replace(facts, rules=with_own_approvals(rules, policy), rules_fresh=True)
     required, candidate = run_checks(facts.rules, policy), run.candidate
     # Only a run with a candidate is tested.
     assert candidate is not None

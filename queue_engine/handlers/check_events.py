@@ -27,6 +27,7 @@ from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.consent import NewHead, may_bind
 from queue_engine.rules.eligibility import waits
 from queue_engine.rules.readiness import may_be_renewed, waits_for_check
+from queue_engine.rules.reviews import with_own_approvals
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.items import OutboxKind
 
@@ -238,8 +239,9 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook)
         return
     # Load the policy first: this also drops cached rules, if another process received a webhook of their change.
     policy = await engine.policies.of(repository, entry.base_branch)
-    rules = await engine.github.branch_rules(repository, entry.base_branch)
-    if not (rules.conversations if conversation else rules.approvals or rules.code_owners):
+    rules = with_own_approvals(await engine.github.branch_rules(repository, entry.base_branch), policy)
+    answers = not entry.is_ready and policy.require.reviews_done
+    if not (rules.conversations if conversation else rules.approvals or rules.code_owners or answers):
         return
     if by is not None and not conversation and await is_outsider(engine, repository, by):
         # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.

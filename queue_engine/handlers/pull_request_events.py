@@ -60,7 +60,7 @@ class LabelChanges:
             return False
         case = await case.with_policy(self._engine, case.entry.base_branch)
         ranks = _ranks(case.policy, webhook)
-        if not has_label([webhook.label or ""], case.policy.blocking.labels) and not (
+        if not has_label([webhook.label or ""], case.policy.blocking.labels | case.policy.require.labels) and not (
             ranks and not await is_throttled(self._engine, repository, labeling(webhook.sender or ""))
         ):
             return ranks
@@ -167,6 +167,7 @@ def _ranks(policy: Policy, webhook: LabelRequest | LabelChange) -> bool:
 
 
 _AUTO_MERGE = frozenset({"auto_merge_enabled", "auto_merge_disabled"})
+_REVIEWERS = frozenset({"review_requested", "review_request_removed"})
 _FREES_OTHERS = frozenset({"closed", "unlabeled"})
 """Actions after which pull requests that waited for this one may join their queues."""
 
@@ -270,6 +271,10 @@ class PullRequestChanges:
         elif isinstance(webhook, StateChange) and webhook.title is not None:
             case, matters = await self._retitled(case, entry, webhook.title)
             if not matters:
+                return
+        elif isinstance(webhook, StateChange) and webhook.action in _REVIEWERS:
+            case = await case.with_policy(engine, entry.base_branch)
+            if entry.is_ready or not case.policy.require.reviews_done:
                 return
         elif isinstance(webhook, StateChange) and webhook.action in _AUTO_MERGE:
             if not await self._withdraws(case, entry, webhook):

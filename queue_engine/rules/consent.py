@@ -54,7 +54,7 @@ from queue_engine.rules.eligibility import (
     Reject,
     blocked_by_config,
     may_queue,
-    refused_auto_merge,
+    refused_by_config,
     waits,
 )
 from queue_engine.rules.transitions import preempted
@@ -183,7 +183,7 @@ def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | No
     if (reason := _lost_by_state(entry, pull, policy)) is not None:
         return Reject(reason)
     blocked = blocked_by_config(pull, policy) if entry.is_ready or not waits(policy) else None
-    if (refused := blocked or refused_auto_merge(pull, policy)) is not None:
+    if (refused := blocked or refused_by_config(pull, policy)) is not None:
         return refused
     if (reason := withdrawn_since_queued(pull, entry, policy)) is not None:
         return Reject(reason)

@@ -243,6 +243,7 @@ _MADE_BY: Mapping[Reason, Callable[[PullRequestState, Entry, str | None], bool]]
     Reason.DRAFT: lambda state, *_: state.action == "converted_to_draft",
     Reason.BLOCKED_BY_LABEL: lambda state, _, detail: state.label_set and _same(state.label, detail),
     Reason.BLOCKED_BY_TITLE: lambda state, *_: state.action == "edited" and not state.base_changed,
+    Reason.LABEL_MISSING: lambda state, _, detail: _same(state.removed_label, detail),
     Reason.AUTO_MERGE_ENABLED: lambda state, *_: state.action == "auto_merge_enabled",
 }
 """The changes that cause a departure for a reason; `detail` is that of the reason."""

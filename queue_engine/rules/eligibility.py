@@ -1,10 +1,10 @@
 """Judge whether a labeled pull request may join its queue. Pure, over plain data."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from queue_engine.config.model import Policy
-from queue_engine.config.patterns import blocked_title
+from queue_engine.config.patterns import blocked_title, branch_matches
 from queue_engine.domain.facts import (
     BranchRules,
     FailingCheck,
@@ -27,7 +27,16 @@ UNKNOWN_HEAD = "unseen"
 """In place of the labeled head, where the label's webhook did not arrive; it equals no pull request's head."""
 
 _BY_ITSELF = frozenset(
-    {Reason.DRAFT, Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.BLOCKED_BY_LABEL, Reason.BLOCKED_BY_TITLE}
+    {
+        Reason.DRAFT,
+        Reason.STACKED_ABOVE,
+        Reason.STACK_LANDED,
+        Reason.BLOCKED_BY_LABEL,
+        Reason.BLOCKED_BY_TITLE,
+        Reason.BLOCKED_BY_FILES,
+        Reason.LABEL_MISSING,
+        Reason.REVIEW_REQUESTED,
+    }
 )
 """What a pull request may lack whatever the rules of its base branch demand."""
 
@@ -55,6 +64,10 @@ class RequiredFacts:
     """The required checks that have failed on its own head."""
     absent: UnmetRequirement | None = None
     """While it waits for them: the required checks that have not reported on its own head."""
+    files: frozenset[str] | None = None
+    """The files that it changes; None where GitHub does not list all, or the configuration asks for none."""
+    review_requests: Sequence[str] = ()
+    """Whose review is requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +147,7 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts, policy: Policy)
         found.append(UnmetRequirement(Reason.DRAFT))
     if (blocked := blocked_by_config(pull, policy)) is not None:
         found.append(UnmetRequirement(blocked.reason, blocked.detail))
+    found += [UnmetRequirement(each.reason, each.detail) for each in _unmet_at_entrance(requirements, policy)]
     if (review := _missing_review(requirements)) is not None:
         found.append(UnmetRequirement(review.reason, review.detail or None))
     if (conversation := _open_conversation(requirements)) is not None:
@@ -164,18 +178,43 @@ def may_queue(policy: Policy, login: str, permission: Permission) -> Reason | No
 
 
 def blocked_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
-    """Reject a pull request whose labels or title the configuration blocks, for any requester and in any state."""
+    """Reject a pull request whose labels or title the configuration blocks, or that lacks a label, in any state."""
     for label in sorted(pull.labels):
         if has_label([label], policy.blocking.labels):
             return Reject(Reason.BLOCKED_BY_LABEL, label)
-    pattern = blocked_title(policy.blocking.titles, pull.title)
-    return None if pattern is None else Reject(Reason.BLOCKED_BY_TITLE, pattern)
+    if (pattern := blocked_title(policy.blocking.titles, pull.title)) is not None:
+        return Reject(Reason.BLOCKED_BY_TITLE, pattern)
+    missing = sorted(label for label in policy.require.labels if not has_label(pull.labels, [label]))
+    return Reject(Reason.LABEL_MISSING, ", ".join(missing)) if missing else None
 
 
-def refused_auto_merge(pull: PullRequest, policy: Policy) -> Reject | None:
-    """Reject a pull request that GitHub merges by itself, where the configuration refuses that."""
+def refused_by_config(pull: PullRequest, policy: Policy) -> Reject | None:
+    """Reject a pull request for what cannot still come: its author, or that GitHub merges it by itself."""
+    author, only = pull.author.casefold(), policy.require.authors
+    if author in policy.blocking.authors or (only and author not in only):
+        return Reject(Reason.BLOCKED_BY_AUTHOR, pull.author)
     refused = pull.auto_merge and policy.auto_merge is GithubMergePolicy.REFUSE
     return Reject(Reason.AUTO_MERGE_ENABLED) if refused else None
+
+
+def reads_files(policy: Policy) -> bool:
+    """Whether it matters which files a pull request changes."""
+    return bool(policy.require.files or policy.blocking.files)
+
+
+def _unmet_at_entrance(requirements: RequiredFacts, policy: Policy) -> Iterator[Reject]:
+    """Yield what keeps a pull request out by its files and requested reviews: an entry in the queue may have both."""
+    files, wanted, blocked = requirements.files, policy.require.files, policy.blocking.files
+    if reads_files(policy) and files is None:
+        yield Reject(Reason.BLOCKED_BY_FILES, "GitHub does not list all files that it changes")
+    for file in sorted(files or ()):
+        if any(branch_matches(each, file) for each in blocked) or not any(
+            branch_matches(each, file) for each in wanted or ("**",)
+        ):
+            yield Reject(Reason.BLOCKED_BY_FILES, file)
+            break
+    if policy.require.reviews_done and requirements.review_requests:
+        yield Reject(Reason.REVIEW_REQUESTED, ", ".join(requirements.review_requests))
 
 
 def disables_auto_merge(pull: PullRequest, policy: Policy) -> bool:
@@ -209,7 +248,7 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
     if pull.head_sha != consent.head:
         return Reject(Reason.HEAD_CHANGED)
     blocked = None if waits(policy) else blocked_by_config(pull, policy)
-    if (refused := blocked or refused_auto_merge(pull, policy)) is not None:
+    if (refused := blocked or refused_by_config(pull, policy)) is not None:
         return refused
     return Reject(Reason.CONFLICT) if pull.mergeable is False else None
 
@@ -229,8 +268,13 @@ def unmet_requirement(
     return (
         _reject_rules(pull, repository, requirements.rules, policy)
         or _reject_signatures(pull, requirements, policy)
-        or (None if waits(policy) else _missing_review(requirements) or _open_conversation(requirements))
+        or (None if waits(policy) else _lacking(requirements, policy))
     )
+
+
+def _lacking(requirements: RequiredFacts, policy: Policy) -> Reject | None:
+    at_entrance = next(_unmet_at_entrance(requirements, policy), None)
+    return at_entrance or _missing_review(requirements) or _open_conversation(requirements)
 
 
 def _reject_rules(pull: PullRequest, repository: Repository, rules: BranchRules, policy: Policy) -> Reject | None:

@@ -30,6 +30,12 @@ _MOST_ASKED = 10
 """For how many reviewers IMQ asks GitHub for the permission."""
 
 
+def with_own_approvals(rules: BranchRules, policy: Policy) -> BranchRules:
+    """Return the rules with the approvals that the configuration requires, which GitHub does not check at the merge."""
+    own = policy.require.approvals
+    return rules if own <= rules.approvals else replace(rules, approvals=own, approvals_bypassed=True)
+
+
 def requires_reviews(pull: PullRequest, rules: BranchRules) -> bool:
     """Whether reviews have to be read: rules require some, and one may be missing.
 

@@ -79,6 +79,7 @@ class PullRequestChanged(_PullRequestEvent):
 
     label: Label | None = None
     assignee: User | None = None
+    reviewer: User | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

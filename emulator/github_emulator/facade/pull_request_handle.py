@@ -137,6 +137,14 @@ class PullRequestHandle:
         with self._acting(by, webhook) as actor:
             self.domain.conversation.assign(self.record, [login], actor=actor)
 
+    def request_review(
+        self, login: str, *, by: str | None = None, requested: bool = True, webhook: bool = True
+    ) -> None:
+        """Request somebody's review, or withdraw the request."""
+        with self._acting(by, webhook) as actor:
+            user = self.domain.accounts.actor(login).user
+            self.domain.conversation.request_review(self.record, user, actor=actor, requested=requested)
+
     def push(
         self,
         files: Mapping[str, str | None],

@@ -10,7 +10,7 @@ from github_emulator.facade.github import GitHub
 from github_emulator.graphql.check_states import rollup, suites
 from github_emulator.graphql.connections import Info, connection
 from github_emulator.graphql.errors import Refused, not_accessible, not_found
-from github_emulator.graphql.review_requests import review_request
+from github_emulator.graphql.review_requests import requested_reviewers, review_request
 from github_emulator.payloads import node_id, timestamp
 from github_emulator.state import PullRequest, Repository, Review, User
 
@@ -129,7 +129,7 @@ class Objects:
             "commits": commits,
             "latestOpinionatedReviews": reviews,
             "reviewRequests": connection(
-                self._github.reviews.requested_owners(pull),
+                requested_reviewers(self._github, pull),
                 partial(review_request, self._github, pull, self._may("members")),
             ),
             "reviewThreads": connection(

@@ -7,11 +7,18 @@ from github_emulator.payloads import node_id
 from github_emulator.state import PullRequest
 
 
-def review_request(github: GitHub, pull: PullRequest, shows_teams: bool, owner: str) -> dict[str, Any]:
-    """`ReviewRequest` of a code owner. An App sees a team only with `members: read` (Kodiak #146)."""
+def requested_reviewers(github: GitHub, pull: PullRequest) -> list[tuple[str, bool]]:
+    """Whose review is requested, each with whether CODEOWNERS has it."""
+    owners = github.reviews.requested_owners(pull)
+    return [*((each, True) for each in owners), *((each.login, False) for each in pull.reviewers)]
+
+
+def review_request(github: GitHub, pull: PullRequest, shows_teams: bool, requested: tuple[str, bool]) -> dict[str, Any]:
+    """`ReviewRequest`. An App sees a team only with `members: read` (Kodiak #146)."""
+    owner, as_owner = requested
     return {
         "id": f"RR_{pull.id}_{owner}",
-        "asCodeOwner": True,
+        "asCodeOwner": as_owner,
         "requestedReviewer": _reviewer(github, owner, shows_teams),
     }
 

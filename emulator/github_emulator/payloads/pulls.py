@@ -51,7 +51,7 @@ def simple_pull_request(source: Source, pull: PullRequest) -> dict[str, Any]:
         "merge_commit_sha": pull.merge_commit_sha,
         "assignee": assignees[0] if assignees else None,
         "assignees": assignees,
-        "requested_reviewers": [],
+        "requested_reviewers": [user(source, reviewer) for reviewer in pull.reviewers],
         "requested_teams": [],
         "head": _end(source, pull.head_repository, pull.head_owner, pull.head_branch, pull.head_sha),
         "base": _end(source, record, record.owner.login, pull.base_branch, pull.base_sha),

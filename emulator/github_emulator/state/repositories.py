@@ -53,6 +53,8 @@ class PullRequest:
     mergeable_for: tuple[str, str] | None = None
     labels: list[Label] = field(default_factory=list)
     assignees: list[User] = field(default_factory=list)
+    reviewers: list[User] = field(default_factory=list)
+    """Those of whom somebody requested a review, and who have given none since; code owners aside."""
     comments: dict[int, Comment] = field(default_factory=dict)
     reviews: list[Review] = field(default_factory=list)
     threads: list[Thread] = field(default_factory=list)

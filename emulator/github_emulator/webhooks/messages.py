@@ -72,6 +72,8 @@ def _pull_request(source: Source, event: PullRequestChanged) -> Fields:
         shown["label"] = payloads.label(source, pull.repository, event.label)
     if event.assignee is not None:
         shown["assignee"] = payloads.user(source, event.assignee)
+    if event.reviewer is not None:
+        shown["requested_reviewer"] = payloads.user(source, event.reviewer)
     return shown | dict(event.details)
 
 

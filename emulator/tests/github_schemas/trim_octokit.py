@@ -103,7 +103,9 @@ def served_webhooks(document: dict[str, Any]) -> dict[str, Any]:
         if event in (*EVENTS, *_UNASKED):
             schema = trim(webhook["post"]["requestBody"]["content"]["application/json"]["schema"])
             resolved = components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
-            actions = resolved.get("properties", {}).get("action", {}).get("enum", [])
+            # A requested review is that of a person or of a team.
+            shape = resolved["oneOf"][0] if "oneOf" in resolved else resolved
+            actions = shape.get("properties", {}).get("action", {}).get("enum", [])
             payloads[".".join((event, *actions))] = schema
     return with_components(payloads, components)
 

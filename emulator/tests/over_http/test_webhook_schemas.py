@@ -17,7 +17,7 @@ SENT: dict[str, tuple[str, set[str]]] = {
         {
             *("opened", "closed", "reopened", "edited", "synchronize", "converted_to_draft", "ready_for_review"),
             *("labeled", "unlabeled", "assigned", "unassigned", "auto_merge_enabled", "auto_merge_disabled"),
-            *("locked", "unlocked"),
+            *("locked", "unlocked", "review_requested", "review_request_removed"),
         },
     ),
     "CommentChanged": ("issue_comment", {"created", "edited", "deleted"}),
@@ -110,6 +110,8 @@ async def act_as_people(client: Client) -> None:
     pull.resolve_thread(thread)
     pull.resolve_thread(thread, by="maria", resolved=False)
     pull.assign("ann", by="tom")
+    pull.request_review("ann", by="tom")
+    pull.request_review("ann", by="tom", requested=False)
     pull.convert_to_draft(by="ann")
     pull.ready_for_review(by="ann")
     pull.close(by="ann")

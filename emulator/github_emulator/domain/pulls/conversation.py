@@ -15,7 +15,7 @@ from github_emulator.events.events import (
     ReviewCommentChanged,
     ThreadChanged,
 )
-from github_emulator.state import Actor, Comment, Label, PullRequest, Reaction, Repository, Review, Thread
+from github_emulator.state import Actor, Comment, Label, PullRequest, Reaction, Repository, Review, Thread, User
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 """GitHub's eight words."""
@@ -171,6 +171,16 @@ class Conversation:
             self._pulls.record(pull, "unassigned", actor, assignee=user)
             self._events.publish(PullRequestChanged(pull, "unassigned", actor, assignee=user))
 
+    def request_review(self, pull: PullRequest, user: User, *, actor: Actor, requested: bool = True) -> None:
+        """Request somebody's review, or withdraw the request; a review ends it (docs, "Requesting a review")."""
+        self._accounts.require_role(actor, pull.repository, "triage")
+        if (user in pull.reviewers) is requested:
+            return
+        (pull.reviewers.append if requested else pull.reviewers.remove)(user)
+        action = "review_requested" if requested else "review_request_removed"
+        self._pulls.record(pull, action, actor)
+        self._events.publish(PullRequestChanged(pull, action, actor, reviewer=user))
+
     def review(self, pull: PullRequest, state: str, *, actor: Actor, body: str = "") -> Review:
         """Review the current head: APPROVED, CHANGES_REQUESTED or COMMENTED. Authors cannot approve their own work."""
         self._accounts.require_role(actor, pull.repository, "read")
@@ -182,6 +192,7 @@ class Conversation:
         review_id = self._context.state.next_id("review")
         review = Review(review_id, actor.user, state, body, pull.head_sha, now)
         pull.reviews.append(review)
+        pull.reviewers = [each for each in pull.reviewers if each is not actor.user]
         self._pulls.record(pull, "reviewed", actor)
         self._events.publish(ReviewChanged(pull, "submitted", actor, review))
         return review

@@ -13,6 +13,7 @@ from queue_engine.config.model import (
     BlockRules,
     CheckRules,
     CommentRules,
+    EntryRules,
     FairShareRule,
     FreezeRules,
     MergeRules,
@@ -73,7 +74,8 @@ when_not_ready: refuse
 on_push: {queued: requeue, waiting: dequeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
 who_may_queue: {permission: maintain, people: "Renovate[bot]", teams: ["@Acme/Core", ops]}
-blocking: {labels: [Do not merge], titles: "^WIP"}
+require: {approvals: 2, labels: QA, authors: "Renovate[bot]", files: docs/**, reviews_done: true}
+blocking: {labels: [Do not merge], titles: "^WIP", authors: Mallory, files: .github/**}
 priority:
   ageing: 30m
   labels:
@@ -127,7 +129,19 @@ ALL_OF_IT = Policy(
     who_may_queue=QueuePermissions(
         permission=Permission.MAINTAIN, people=frozenset({"renovate[bot]"}), teams=frozenset({"acme/core", "ops"})
     ),
-    blocking=BlockRules(labels=frozenset({"do not merge"}), titles=("^WIP",)),
+    require=EntryRules(
+        approvals=2,
+        labels=frozenset({"qa"}),
+        authors=frozenset({"renovate[bot]"}),
+        files=("docs/**",),
+        reviews_done=True,
+    ),
+    blocking=BlockRules(
+        labels=frozenset({"do not merge"}),
+        titles=("^WIP",),
+        authors=frozenset({"mallory"}),
+        files=(".github/**",),
+    ),
     priority=PriorityRules(
         ageing=timedelta(minutes=30),
         labels=(

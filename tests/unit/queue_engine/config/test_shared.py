@@ -11,6 +11,7 @@ from queue_engine.config.model import (
     BlockRules,
     CheckRules,
     CommentRules,
+    EntryRules,
     FreezeRules,
     MergeRules,
     Policy,
@@ -83,6 +84,13 @@ TIGHTENING: dict[str, tuple[str, Any]] = {
     "trigger_labels": ("trigger_labels: Merge-Queue", ("Merge-Queue",)),
     "depth": ("depth: 5", 5),
     "who_may_queue.permission": ("who_may_queue: {permission: maintain}", Permission.MAINTAIN),
+    "require.approvals": ("require: {approvals: 2}", 2),
+    "require.labels": ("require: {labels: qa}", frozenset({"qa"})),
+    "require.authors": ("require: {authors: bob}", frozenset({"bob"})),
+    "require.files": ("require: {files: docs/**}", ("docs/**",)),
+    "require.reviews_done": ("require: {reviews_done: true}", True),
+    "blocking.authors": ("blocking: {authors: bob}", frozenset({"bob"})),
+    "blocking.files": ("blocking: {files: docs/**}", ("docs/**",)),
     "blocking.labels": ("blocking: {labels: hold}", frozenset({"hold"})),
     "blocking.titles": ("blocking: {titles: ^WIP}", ("^WIP",)),
     "merge.method": ("merge: {method: squash}", MergeMethod.SQUASH),
@@ -121,6 +129,7 @@ def test_every_key_is_attacked_here_unless_nothing_loosens_it() -> None:
     harmless = {key.name for key in KEYS if key.shared.risk == "nothing"}
     # Other operators' settings loosen nothing by these: the defaults are at their end already.
     at_their_end = {"mode", "enabled", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
+    at_their_end |= {"require.approvals", "require.authors", "require.files", "require.reviews_done"}
     at_their_end |= {"when_not_ready", "on_push.waiting", "trains.max_size"}
     assert LOOSENING.keys() == FIELDS.keys() - harmless - at_their_end
 
@@ -156,6 +165,7 @@ def test_operators_own_rules_are_kept_beside_those_of_the_organisation() -> None
     freeze = wanted("freeze: {windows: [{from: '16:00', to: '18:00'}]}").freeze.windows
     operator = Policy(
         blocking=BlockRules(labels=frozenset({"held"}), titles=("^draft",)),
+        require=EntryRules(2, authors=frozenset({"rhea"}), files=("docs/**",), reviews_done=True),
         checks=CheckRules(required=frozenset({RequiredCheck("lint", 7)}), cancel_outdated=False),
         freeze=FreezeRules(windows=freeze),
         enabled=False,
@@ -169,6 +179,7 @@ enabled: true
 depth: 9
 who_may_queue: {permission: maintain}
 blocking: {labels: mine, titles: ^WIP}
+require: {approvals: 1, authors: mallory, files: src/**, reviews_done: false}
 merge: {delete_branch: true}
 checks: {required: test, cancel_outdated: true}
 timeouts: {hold: 2h}
@@ -177,10 +188,12 @@ freeze: {windows: [{from: '10:00', to: '11:00'}], exempt_labels: [mine]}
     policy, loosening = tightened(wanted(text, operator), operator)
     assert policy.blocking.labels == {"held", "mine"}
     assert policy.blocking.titles == ("^WIP", "^draft")
+    assert policy.require == operator.require
     assert policy.checks.required == {RequiredCheck("lint", 7), RequiredCheck("test", None)}
     assert set(freeze) < set(policy.freeze.windows)
     assert (policy.depth, policy.who_may_queue.permission, policy.merge.delete_branch) == (9, Permission.ADMIN, True)
     ignored = {"enabled", "who_may_queue.permission", "checks.cancel_outdated", "timeouts.hold", "freeze.exempt_labels"}
+    ignored |= {"require.approvals", "require.authors", "require.files", "require.reviews_done"}
     assert {each.key.name for each in loosening} == ignored
 
 
