@@ -17,7 +17,7 @@ from bot.gateway.rules.rule_schemas import BranchAnswer
 from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, RefAnswer, ReviewAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
-from queue_engine.domain.facts import Branch, Review
+from queue_engine.domain.facts import Branch, CommitTexts, Review
 from queue_engine.domain.model import Repository
 
 OWN_RULES = ".github"
@@ -163,9 +163,11 @@ class RepositoryApi(CommentApi):
         answers = await self._connection.items(repository, ReviewAnswer, template, {"pull_number": str(number)})
         return tuple(map(conversions.review, answers))
 
-    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
+    async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitTexts:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
-        return co_authors(await self._commits(repository, number), author=author)
+        commits = [each for each in await self._commits(repository, number) if len(each.parents) < 2]
+        titles = (each.commit.message.strip().partition("\n")[0].strip() for each in commits)
+        return CommitTexts(co_authors(commits, author=author), tuple(filter(None, titles)))
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
@@ -251,13 +253,11 @@ _TRAILER = re.compile(r"co-authored-by[ \t]*:[ \t]*([^<>\n]+?)[ \t]*<([^<>\s]+)>
 def co_authors(commits: Iterable[ListedPullCommitAnswer], *, author: str) -> tuple[str, ...]:
     """Return `Name <address>` of everyone but the account `author`, each address once, in the order of the commits.
 
-    A commit's own `Co-authored-by` trailers count, as in GitHub's squash; merge commits do not.
+    A commit's own `Co-authored-by` trailers count, as in GitHub's squash.
     """
     own: set[str] = set()
     found: dict[str, str] = {}
     for commit in commits:
-        if len(commit.parents) > 1:
-            continue
         if (person := commit.commit.author) is not None:
             if commit.author is not None and commit.author.login.casefold() == author.casefold():
                 own.add(person.email.casefold())

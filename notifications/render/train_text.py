@@ -30,6 +30,7 @@ PASSED_ALONE = "It passed alone, and lands next."
 QUALIFIED = "It passed in a CI run with others, and lands with the next run that passes on top of {base}."
 HELD_BACK = "It conflicts with {number}, so IMQ tries it again when {number} has landed or left."
 HELD_BACK_BY_ONE_OF = "It conflicts with one of {numbers}; IMQ tries it again when that has landed or left."
+FILLING = "It waits for other pull requests that IMQ can test together with it."
 HELD_BACK_UNKNOWN = "It conflicts with a pull request ahead of it; IMQ tries it again when that has landed or left."
 OWN_HEAD: Mapping[str, str] = {
     "forks_off": "It comes from a fork, and `trains.forks` is off for {base}.",
@@ -180,6 +181,8 @@ def _steps(train: TrainNotice, others: Sequence[int], base_branch: str) -> Itera
         case TrainProgress.OWN_HEAD:
             yield OWN_HEAD[train.own_head or ""].format(base=code(base_branch))
             yield OWN_HEAD_HOW
+        case TrainProgress.FILLING:
+            yield FILLING
         case TrainProgress.FAILED_ALONE:
             yield run_sentence(others, base_branch)
 

@@ -115,6 +115,10 @@ WAITS: Mapping[WaitReason, ReasonText] = {
         "A CI run with it failed, and IMQ tests parts of that run to find the cause.",
         "Wait: it leaves only if it is the cause.",
     ),
+    WaitReason.TRAIN_FILLING: ReasonText(
+        "It waits for other pull requests that IMQ can test together with it.",
+        "Wait: IMQ tests it when the train is full, or after `trains.fill_wait`.",
+    ),
     WaitReason.UPDATING_BRANCH: ReasonText(
         "IMQ asked GitHub to merge {base} into the branch, and waits for the new commit.",
         "Wait for the new commit.",

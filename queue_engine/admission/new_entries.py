@@ -94,11 +94,14 @@ async def _set_labels(
     change: Change, request: EnqueueRequest, pull: PullRequest, trusted: frozenset[str], policy: Policy
 ) -> None:
     """Set the labels that are new consent: the label of the request, and labels that IMQ is about to remove after an
-    earlier dequeue."""
+    earlier dequeue. Remove the label of an earlier outcome."""
     removals = await change.tx.outbox.wanted_labels(request.case.repository.id, pull.number)
     for label in sorted(trusted):
         if label == request.sets_label or (policy.has_trigger_label([label]) and has_label([label], removals)):
             await change.tx.outbox.want_label(request.case.repository, pull.number, label, on=True, due=change.now)
+    for label in policy.labels.own:
+        if has_label([*pull.labels, *removals], [label]):
+            await change.tx.outbox.want_label(request.case.repository, pull.number, label, on=False, due=change.now)
 
 
 async def _shared_head(change: Change, repository: Repository, taken: Snapshot) -> str | None:

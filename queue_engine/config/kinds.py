@@ -386,6 +386,7 @@ def folded(each: Any) -> Kind:
 
 TRUTH = Kind(bool)
 TIMEOUT, LONG_TIMEOUT, SETTLING = (Kind(form, shown=shown) for form in (Timeout, LongTimeout, Settling))
+OR_NONE = Kind(Settling, shown=lambda length: length and shown(length))
 AUTO_TIMEOUT = Kind(AutoTimeout, shown=_or_auto(shown))
 RUNS = Kind(AutoRuns, shown=_or_auto(_same))
 TRIGGERS = Kind(Triggers[Label], tuple, list)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_engine.config.document import nearest, quoted
-from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.facts import CommitTexts, PullRequest
 
 START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
 """Text of a body before START and after CUT is left out of the commit."""
@@ -28,15 +28,18 @@ PLACEHOLDERS: Mapping[str, str] = {
     "head": "the branch it comes from",
     "label": "the label that queues",
     "queued_by": "the login of the person who queued it",
+    "reviewers": "the logins of those with write access who approved it",
+    "commits": "a line `- title` for each of its commits, merge commits aside",
     "co_authors": "a line `Co-authored-by: ...` for each other author of its commits, and each co-author named "
     "there; last in the body",
 }
 """The placeholders of a template, with their descriptions for the documents."""
 
-_ONE_LINE = frozenset(PLACEHOLDERS) - {"body", "body_text", "co_authors"}
+_ONE_LINE = frozenset(PLACEHOLDERS) - {"body", "body_text", "commits", "co_authors"}
 _MOST_TITLE = 256
 _MOST_BODY = 50_000
 _MOST_CO_AUTHORS = 50
+_MOST_COMMITS = 100
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}\s]*)\}|[{}]")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
@@ -58,17 +61,17 @@ class MergeCommit:
 def commit_message(
     templates: MergeCommit,
     pull: PullRequest,
-    co_authors: Sequence[str],
+    texts: CommitTexts,
     *,
     label: str,
     queued_by: str = "",
+    reviewers: Sequence[str] = (),
     trailer: bool = False,
 ) -> MergeCommit:
-    """Fill in the message for merging this pull request. `co_authors` are `Name <address>`, each once.
+    """Fill in the message for merging this pull request, whose commits have these texts.
 
-    They do not include the pull request's author; `label` is the one that queues. An empty title is left to GitHub.
-    Templates were checked when the configuration was parsed (`checked`). `trailer`: `Queued-by:` ends the body, which
-    is the title where there is no template.
+    `label` is the one that queues. An empty title is left to GitHub. Templates were checked when the configuration was
+    parsed (`checked`). `trailer`: `Queued-by:` ends the body, which is the title where there is no template.
     """
     one_line = {
         "title": _line(pull.title)[:_MOST_TITLE],
@@ -79,6 +82,7 @@ def commit_message(
         "head": _line(pull.head_branch),
         "label": _line(label),
         "queued_by": _line(queued_by),
+        "reviewers": ", ".join(map(_line, reviewers)),
     }
     title = None if templates.title is None else _line(filled(templates.title, one_line)) or None
     queued = f"Queued-by: {one_line['queued_by']}" if trailer and one_line["queued_by"] else None
@@ -90,15 +94,16 @@ def commit_message(
         "body": _quoted(_unmentioned(body[:_MOST_BODY].strip())),
         "body_text": _quoted(_unmentioned(without_comments(body)[:_MOST_BODY].strip())),
         "title": _quoted(one_line["title"]),
-        "co_authors": _trailers(co_authors),
+        "commits": _unmentioned("\n".join(f"- {_line(each)[:_MOST_TITLE]}" for each in texts.titles[:_MOST_COMMITS])),
+        "co_authors": _trailers(texts.co_authors),
     }
     text = _tidy(filled(templates.body, one_line | several))
     return MergeCommit(title, text if queued is None else _ended(text, queued))
 
 
-def needs_co_authors(body: str | None) -> bool:
-    """Return whether the message names co-authors, so that IMQ has to read the pull request's commits."""
-    return body is not None and "co_authors" in names(body)
+def needs_commits(body: str | None) -> bool:
+    """Return whether the message has what IMQ has to read the pull request's commits for."""
+    return body is not None and not {"commits", "co_authors"}.isdisjoint(names(body))
 
 
 def checked(template: str, allowed: Collection[str]) -> str:
@@ -121,7 +126,7 @@ def title_template(template: str) -> str:
 def body_template(template: str) -> str:
     """Check the template of a commit's body. Raises ValueError."""
     found = names(checked(template, PLACEHOLDERS))
-    for name in ("body", "body_text", "co_authors"):
+    for name in ("body", "body_text", "commits", "co_authors"):
         if found.count(name) > 1:
             raise ValueError(f"has {{{name}}} twice")
     if "co_authors" in found and not template.rstrip().endswith("{co_authors}"):

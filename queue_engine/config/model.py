@@ -44,6 +44,7 @@ _LATER = "longer waits would delay all queues"
 _ORDER = "a member would decide whose pull request goes first, and which one lands on a red base"
 _HISTORY = "a member's text would be in the history of all repositories"
 _CI = "a member would decide how much CI runs"
+_LABELS = "a member would have IMQ set a label that means something else elsewhere"
 _UNQUEUED = "a head that was not queued would land"
 _UNTESTED = "changes would land on a base that no check has tested"
 
@@ -287,7 +288,7 @@ class CheckRules:
     testing_label: str = key(
         "merge-queue-testing",
         kinds.Kind(kinds.Label),
-        Shared(keys.operators, "nothing", "a member would have IMQ set a label that means something else elsewhere"),
+        Shared(keys.operators, "nothing", _LABELS),
         "The label that IMQ sets while it tests a pull request, and that starts the `queue_only` checks.",
     )
     ignored: tuple[str, ...] = key(
@@ -398,6 +399,13 @@ class TrainRules:
         Shared(keys.lower, "a lower number", "more pull requests would wait for one CI run"),
         "How many pull requests one CI run may test.",
     )
+    fill_wait: timedelta | None = key(
+        None,
+        kinds.OR_NONE,
+        Shared(keys.operators, "nothing", _LATER),
+        "How long a pull request may wait until `max_size` wait for a run together; absent is not at all. "
+        "A hotfix ends the wait.",
+    )
     first_report: timedelta = key(
         timedelta(minutes=5),
         kinds.TIMEOUT,
@@ -427,6 +435,26 @@ class TrainRules:
     def enabled(self) -> bool:
         """Whether there are trains; without them IMQ tests one pull request after the other."""
         return self.candidates is not Candidates.OFF
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeLabels:
+    """Labels that IMQ sets when a pull request leaves its queue, for people and workflows to see."""
+
+    landed: str | None = key(
+        None, kinds.Kind(kinds.Label), Shared(keys.operators, "nothing", _LABELS), "The label of what landed."
+    )
+    failed: str | None = key(
+        None,
+        kinds.Kind(kinds.Label),
+        Shared(keys.operators, "nothing", _LABELS),
+        "The label of what left because of a fault; IMQ removes it when the pull request is queued again, or landed.",
+    )
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Those that are set."""
+        return tuple(each for each in (self.landed, self.failed) if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,6 +569,7 @@ class Policy:
         lambda value: {"candidates": value} if isinstance(value, str | bool) else value,
         Literal["off", "auto", "push", "pull_request", "dispatch"],
     )
+    labels: OutcomeLabels = section(OutcomeLabels, "Labels that IMQ sets when a pull request leaves its queue.")
     freeze: FreezeRules = section(FreezeRules, "When nothing lands.")
     comments: CommentRules = section(CommentRules, "What IMQ writes on pull requests.")
 

@@ -179,7 +179,7 @@ def _own_checks(rules: ConfigModel, defaults: Policy) -> Iterator[tuple[Place, s
 
 
 def _two_effects(rules: ConfigModel, policy: Policy) -> Iterator[tuple[Place, str]]:
-    """Find a label that both queues and blocks, and a testing label, which IMQ itself sets and removes, that does."""
+    """Find a label that both queues and blocks, and a label that IMQ itself sets and removes, that does."""
     triggers, blocking = policy.trigger_labels, policy.blocking.labels
     if both := {each.casefold() for each in triggers} & blocking:
         place = "trigger_labels" if getattr(rules, "blocking", None) is None else "blocking"
@@ -188,6 +188,8 @@ def _two_effects(rules: ConfigModel, policy: Policy) -> Iterator[tuple[Place, st
         if policy.checks.queue_only and has_label([policy.checks.testing_label], labels):
             label = quoted(policy.checks.testing_label)
             yield ("checks",), f"has the testing label {label}, which also {effect} pull requests"
+        if own := [each for each in policy.labels.own if has_label([each], labels)]:
+            yield ("labels",), f"has {quoted(own[0])}, which also {effect} pull requests"
 
 
 def _written(rules: ConfigModel, section: str, key: str) -> Iterable[Any]:

@@ -491,6 +491,16 @@ class CheckSuite:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitTexts:
+    """What the commits of a pull request say, merge commits aside; not trusted."""
+
+    co_authors: tuple[str, ...] = ()
+    """Their authors as `Name <address>`, each once, without the author of the pull request."""
+    titles: tuple[str, ...] = ()
+    """The first line of each, oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class CommitFacts:
     """What is known of a commit and of others, to tell why a check is absent on it."""
 

@@ -102,6 +102,8 @@ class TrainProgress(StrEnum):
     """It conflicts with another member; IMQ tries again when that one has landed or left."""
     OWN_HEAD = "own_head"
     """It comes from a fork, and IMQ tests it by its own head, with no other pull request and on no branch of IMQ's."""
+    FILLING = "filling"
+    """It waits until more pull requests wait for a run, or until its limit."""
     FAILED_ALONE = "failed_alone"
     """The run that failed, with its members."""
 

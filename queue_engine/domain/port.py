@@ -18,6 +18,7 @@ from queue_engine.domain.facts import (
     CheckReport,
     CheckSuite,
     Commit,
+    CommitTexts,
     Comparison,
     Delivery,
     HeadPush,
@@ -283,11 +284,8 @@ class Reads(Files, Protocol):
         """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
         raise AssertionError
 
-    async def co_authors(self, repository: Repository, number: int, *, author: str) -> tuple[str, ...]:
-        """`GET /repos/{o}/{r}/pulls/{n}/commits`: the authors of its commits, as `Name <address>`, each once.
-
-        Without the account `author`, and without merge commits.
-        """
+    async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitTexts:
+        """`GET /repos/{o}/{r}/pulls/{n}/commits`: titles and authors, without the account `author`."""
         raise AssertionError
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:

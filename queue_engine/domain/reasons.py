@@ -302,6 +302,7 @@ class WaitReason(StrEnum):
     BEHIND_OTHERS = "behind_others"
     NEXT_IN_QUEUE = "next_in_queue"
     FINDING_CAUSE = "finding_cause"
+    TRAIN_FILLING = "train_filling"
     UPDATING_BRANCH = "updating_branch"
     CHECKS_PENDING = "checks_pending"
     MERGING = "merging"

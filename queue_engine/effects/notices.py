@@ -129,6 +129,7 @@ FILES_SHOWN = 5
 """Paths of files in a comment."""
 
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
+_OUTCOME_LABELS = frozenset({NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.REFUSED})
 _FAILED_CHECKS = frozenset({Reason.CHECKS_FAILED, Reason.CHECKS_TIMED_OUT})
 _CHECKED = frozenset({EntryStatus.CHECKING, EntryStatus.READY})
 
@@ -282,6 +283,11 @@ async def _announce_last(
         await remove_label(tx, entry.repository, entry.number, policy, notice.at, also=earlier)
     else:
         await set_no_label(tx, entry.repository, entry.number, notice.at)
+    if notice.kind in _OUTCOME_LABELS:
+        landed = notice.kind is NoticeKind.LANDED
+        for label, on in ((policy.labels.landed, landed), (policy.labels.failed, not landed)):
+            if label is not None:
+                await tx.outbox.want_label(entry.repository, entry.number, label, on=on, due=notice.at)
 
 
 async def remove_label(

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 import structlog
 
+from queue_engine.config.merge_commit import needs_commits
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.landing_record import LandingProof, ProofKind
@@ -20,10 +21,10 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.executor.members import (
     await_workflows_permission,
+    facts_of,
     heads_that_fail,
     lacks_required,
     merges_refused,
-    pull_of,
     read_members,
     sets_forks_aside,
     verify,
@@ -46,6 +47,7 @@ from queue_engine.planner.trains.memory import (
     without_member,
 )
 from queue_engine.planner.trains.model import NewRun
+from queue_engine.rules.reviews import approved_by
 
 _log = structlog.get_logger("imq.trains")
 
@@ -280,11 +282,16 @@ async def _leave_out(state: TrainState, run: Run, member: RunMember) -> None:
 
 async def _message(state: TrainState, member: RunMember) -> str:
     """Return the message of the commit that merges this member."""
-    pull = pull_of(state, member)
+    github, repository, facts = state.engine.github, state.queue.repository, facts_of(state, member)
+    pull = None if facts is None else facts.pull
     if pull is None:
-        pull = await state.engine.github.pull_request(state.queue.repository, member.number)
-    entry = state.entry_of(member)
-    return merge_message(pull, state.policy, member.method, "" if entry is None else entry.queued_by)
+        pull = await github.pull_request(repository, member.number)
+    texts = None
+    if member.method is MergeMethod.MERGE and needs_commits(state.policy.merge.body):
+        texts = await github.commit_texts(repository, member.number, author=pull.author)
+    entry, reviewers = state.entry_of(member), approved_by(None if facts is None else facts.snapshot)
+    queued_by = "" if entry is None else entry.queued_by
+    return merge_message(pull, state.policy, member.method, queued_by, texts=texts, reviewers=reviewers)
 
 
 async def _explain_refused_branch(state: TrainState, run: Run, message: str) -> str:

@@ -145,11 +145,11 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
     return None
 
 
-def pull_of(state: TrainState, member: RunMember) -> PullRequest | None:
-    """Return the pull request of a member as this pass read it; None if it did not."""
+def facts_of(state: TrainState, member: RunMember) -> Facts | None:
+    """Return the facts of a member as this pass read them; None if it did not."""
     # Its entry may have another version since: the begin of a run, and of a landing, change it.
-    read = [facts.pull for (entry, _), facts in state.verified.items() if entry == member.entry_id]
-    return next((each for each in read if each is not None and each.head_sha == member.head), None)
+    read = [facts for (entry, _), facts in state.verified.items() if entry == member.entry_id]
+    return next((each for each in read if each.pull is not None and each.pull.head_sha == member.head), None)
 
 
 async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) -> bool:

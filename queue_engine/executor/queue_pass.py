@@ -55,6 +55,7 @@ from queue_engine.planner.queue_plan import (
     QueueChange,
     QueueWait,
     accepted_again,
+    filling,
     first,
     follow_queue,
     front_without_policy,
@@ -344,11 +345,13 @@ class QueuePass:
             # A pull request of a fork is tested by its own head, unless that head was approved meanwhile.
             alone = await self._on_entries((front.entry.number,), lambda: still_alone(state, front.entry))
             return await self._front_step(front, traced) if alone else None
-        made = next_runs(state.memory, numbers, state.now)
+        filled = filling(state.memory, numbers, state.trains, state.now)
+        state.memory = replace(state.memory, filling=filled)
+        made = next_runs(state.memory, numbers.difference(filled.members), state.now)
         if made == Plan():
             await state.remember(state.memory)
             again = state.now + _PLAN_AGAIN if state.runs or numbers else None
-            return QueueWait(first((due, *(each.next_poll_at for each in waiting.values()), again)))
+            return QueueWait(first((due, filled.until, *(each.next_poll_at for each in waiting.values()), again)))
         if made.land is not None:
             run = state.find(made.land.id)
             planned, again = made.land, run.next_poll_at

@@ -63,10 +63,10 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.LOST_UPDATE:
             assert facts.pull is not None
             return replace(facts, lost_update=await updated_by_imq(github, entry, facts.pull.head_sha))
-        case FactKind.CO_AUTHORS:
+        case FactKind.COMMIT_TEXTS:
             assert facts.pull is not None
-            authors = await github.co_authors(repository, entry.number, author=facts.pull.author)
-            return replace(facts, co_authors=authors)
+            texts = await github.commit_texts(repository, entry.number, author=facts.pull.author)
+            return replace(facts, commit_texts=texts)
         case FactKind.PERMISSION:
             return replace(facts, permission=await github.permission(repository, entry.queued_by))
         case FactKind.REVIEWS:

@@ -10,6 +10,7 @@ from queue_engine.domain.facts import (
     CheckReport,
     CheckSuite,
     CommitFacts,
+    CommitTexts,
     Comparison,
     FailingCheck,
     HeadPush,
@@ -45,7 +46,7 @@ class FactKind(Enum):
     """The rules and the snapshot, read from GitHub after IMQ dropped the cached rules and merge methods."""
     LOST_UPDATE = "lost_update"
     """Whether an unknown head is an update of IMQ's that a restored database does not know."""
-    CO_AUTHORS = "co_authors"
+    COMMIT_TEXTS = "commit_texts"
     PERMISSION = "permission"
     """The permission of the person who queued the pull request."""
     REVIEWS = "reviews"
@@ -106,8 +107,8 @@ class Facts:
     """The workflows that broke on the base's own account, by their ids; None: not read."""
     ci_active_at: datetime | None = None
     """When a check reported on another commit of the repository, while this queue waited for a check to start."""
-    co_authors: tuple[str, ...] | None = None
-    """The other authors of its commits, as `Name <address>`, for the message of the commit that lands it."""
+    commit_texts: CommitTexts | None = None
+    """What its commits say, for the message of the commit that lands it."""
     permission: Permission | None = None
     """The present permission of the person who queued the pull request."""
     update_refused: str | None = None

@@ -13,7 +13,7 @@ request names the head. Before cached rules or merge methods dequeue an entry, I
 from dataclasses import replace
 from datetime import datetime
 
-from queue_engine.config.merge_commit import needs_co_authors
+from queue_engine.config.merge_commit import needs_commits
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import MONITOR
 from queue_engine.domain.facts import CheckState, MergeMethod, PullRequest
@@ -49,7 +49,7 @@ from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.proof import proof_of
-from queue_engine.rules.reviews import commit_message
+from queue_engine.rules.reviews import approved_by, commit_message
 from queue_engine.rules.transitions import after_poll, enter, up_to_date, updating, with_new_head, with_refusal
 
 _UNFINISHED = "GitHub has not finished its merge in the background, and may still do so"
@@ -286,10 +286,11 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
 
 def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Merge by this method; first read what the message of the commit needs."""
-    if facts.co_authors is None and needs_co_authors(policy.merge.body) and method is not MergeMethod.REBASE:
-        return ReadFact(FactKind.CO_AUTHORS)
+    if facts.commit_texts is None and needs_commits(policy.merge.body) and method is not MergeMethod.REBASE:
+        return ReadFact(FactKind.COMMIT_TEXTS)
     run = replace(entry.run, merge_requested_at=now, next_poll_at=None, proof=_proof(entry, method, facts, policy))
-    message = commit_message(pull, method, policy, facts.co_authors or (), queued_by=entry.queued_by)
+    reviewers = approved_by(facts.snapshot)
+    message = commit_message(pull, method, policy, facts.commit_texts, queued_by=entry.queued_by, reviewers=reviewers)
     ready = replace(entry, newer_tip=None, run=run)
     return Merge(ready, method, *message, in_background=pull.stack_base is not None)
 

@@ -7,7 +7,7 @@ idle if there is no change to make and its front only waits: its pass would stor
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import Enum, auto
 
 from queue_engine.config.model import Policy, TrainRules
@@ -21,7 +21,7 @@ from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
-from queue_engine.planner.trains.memory import Memory, find_run
+from queue_engine.planner.trains.memory import Filling, Memory, find_run
 from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
 from queue_engine.planner.trains.plan import failure_ejects, plan
 from queue_engine.planner.trains.transitions import removed
@@ -225,6 +225,18 @@ def _one_by_one(front: Entry, free: Mapping[int, Entry]) -> Trains:
 def next_runs(memory: Memory, free: Collection[int], now: datetime) -> Plan:
     """Return what to land, eject, cancel or start where runs have several members; `free` may proceed."""
     return plan(visible(memory, ahead_of_tested_alone(memory, free)), now.timestamp())
+
+
+def filling(memory: Memory, free: Collection[int], policy: TrainRules, now: datetime) -> Filling:
+    """Return the members that wait until as many wait as a run may test, and until when; none where one preempts."""
+    trains = visible(memory, ahead_of_tested_alone(memory, free))
+    known = {member for run in (*trains.runs, *trains.passed) for member in run.content}
+    known |= {member for run in trains.failures for member in run.suspects}
+    fresh = [each for each in trains.queue if not each.qualified and each.id not in known]
+    if policy.fill_wait is None or not 0 < len(fresh) < policy.max_size or any(each.preempts for each in fresh):
+        return Filling()
+    until = datetime.fromtimestamp(min(each.since for each in fresh), UTC) + policy.fill_wait
+    return Filling(tuple(each.id for each in fresh), until) if until > now else Filling()
 
 
 def for_candidate(policy: Policy, memory: Memory, run: Run, now: datetime) -> Policy:

@@ -161,6 +161,7 @@ _ACTORS: Mapping[Reason | WaitReason, PullRequestActor] = {
     WaitReason.BEHIND_OTHERS: PullRequestActor.IMQ,
     WaitReason.NEXT_IN_QUEUE: PullRequestActor.IMQ,
     WaitReason.FINDING_CAUSE: PullRequestActor.IMQ,
+    WaitReason.TRAIN_FILLING: PullRequestActor.IMQ,
     WaitReason.UPDATING_BRANCH: PullRequestActor.GITHUB,
     WaitReason.CHECKS_PENDING: PullRequestActor.CI,
     WaitReason.MERGING: PullRequestActor.IMQ,
@@ -198,6 +199,8 @@ def _wait_reason(view: EntryView) -> Reason | WaitReason:
         return WaitReason.GITHUB_FAILING
     if view.train is not None and view.train.progress is TrainProgress.BISECTING:
         return WaitReason.FINDING_CAUSE
+    if view.train is not None and view.train.progress is TrainProgress.FILLING:
+        return WaitReason.TRAIN_FILLING
     return status_reason(view.entry.status.value, view.entry.position)
 
 

@@ -51,6 +51,8 @@ class TrainStatus:
     """Members that did not merge onto all of these others."""
     tested_alone: Mapping[int, str] = field(default_factory=dict)
     """Pull requests of forks that are tested alone, by their own heads, and why."""
+    filling: frozenset[int] = frozenset()
+    """Members that wait for a fuller run."""
     suspicions: Mapping[int, float] = field(default_factory=dict)
     off: TrainBlocker | None = None
 
@@ -82,7 +84,7 @@ class TrainStatus:
             return TrainNotice(progress=held, conflict=conflict, conflicts=unsure, suspicion=suspicion)
         if number in self.qualified:
             return TrainNotice(progress=TrainProgress.QUALIFIED, suspicion=suspicion)
-        return None
+        return TrainNotice(progress=TrainProgress.FILLING) if number in self.filling else None
 
     def run_of(self, number: int) -> Run | None:
         """Return the most advanced run with this member; of several, the one that tests it."""
@@ -133,6 +135,7 @@ def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
             for number, one in (memory.get("tested_alone") or {}).items()
             if int(number) in queue
         },
+        filling=frozenset((memory.get("filling") or {}).get("members", ())),
         suspicions={int(number): float(chance) for number, chance in (memory.get("suspicions") or {}).items()},
         off=None
         if off is None

@@ -10,6 +10,7 @@ from queue_engine.config import merge_commit
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     BranchRules,
+    CommitTexts,
     MergeMethod,
     PullRequest,
     Review,
@@ -168,8 +169,22 @@ def needs_signed_commits(pull: PullRequest, rules: BranchRules, policy: Policy) 
     return rules.signatures and merge_method(pull, rules, policy) is MergeMethod.MERGE
 
 
+def approved_by(snapshot: Snapshot | None) -> tuple[str, ...]:
+    """Return who with write access has approved, by the newest review of each."""
+    reviews = () if snapshot is None else snapshot.reviews or ()
+    return tuple(
+        each.author for each in newest(reviews) if each.author and each.by_writer and each.state is ReviewState.APPROVED
+    )
+
+
 def commit_message(
-    pull: PullRequest, method: MergeMethod, policy: Policy, co_authors: Sequence[str] = (), *, queued_by: str = ""
+    pull: PullRequest,
+    method: MergeMethod,
+    policy: Policy,
+    texts: CommitTexts | None = None,
+    *,
+    queued_by: str = "",
+    reviewers: Sequence[str] = (),
 ) -> tuple[str | None, str | None]:
     """Return title and body of the landed commit; None leaves them to GitHub. A rebase keeps the commits' messages."""
     if method is MergeMethod.REBASE:
@@ -178,9 +193,10 @@ def commit_message(
     message = merge_commit.commit_message(
         templates,
         pull,
-        co_authors,
+        texts or CommitTexts(),
         label=policy.trigger_label,
         queued_by=queued_by,
+        reviewers=reviewers,
         trailer=policy.merge.queued_by,
     )
     return message.title, message.body

@@ -95,6 +95,35 @@ async def test_commit_is_written_in_the_repositorys_words_with_its_co_authors(wo
     assert await world.paused() is None
 
 
+async def test_commit_names_its_reviewers_and_commits(world: World) -> None:
+    """Approvals of people with write access alone, and no mention of anybody, by a train's commit and by a merge."""
+    await configure(world, 'merge: {title: "{title} (r={reviewers})", body: "{commits}"}\n')
+    pull = await green(world, "words")
+    pull.push({"more.py": "more\n"}, message="Ask @rhea", by="mona")
+    pull.review("APPROVED", by="hubot")
+    pull.review("APPROVED", by="rhea")
+    pull.review("APPROVED", by="tria")
+    await world.pass_time(CI_TIME * 2)
+    landed = await lands(world, pull)
+    title, _, body = landed.message.partition("\n\n")
+    assert title == "words (r=hubot, rhea)"
+    assert body.splitlines() == ["- words", "- Ask @\u200brhea"]
+
+
+async def test_label_says_how_it_left_its_queue(world: World) -> None:
+    """What failed gets one label, which goes when the pull request is queued again; what landed gets the other."""
+    await configure(world, "labels: {landed: Shipped, failed: broken}\n")
+    pull = await green(world, "early")
+    world.repository.push("main", {"early.py": "other\n"}, "Conflict", by="rhea")
+    pull.label(LABEL, by="mona")
+    assert await leaves(world, pull) == "conflict"
+    assert pull.labels == ["broken"]
+    pull.force_push({"late.py": "late\n"}, by="mona", onto=world.repository.log("main")[0].sha)
+    await world.pass_time(CI_TIME * 2)
+    await lands(world, pull)
+    assert pull.labels == ["Shipped"]
+
+
 # The branch afterwards
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from queue_engine.control import pauses
 from queue_engine.domain.run import RunState
+from tests.acceptance.commenting import say
 from tests.acceptance.test_freezes import control
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import World
@@ -31,6 +32,25 @@ async def test_five_pull_requests_land_with_one_ci_run(world: World) -> None:
     # Where reads lag, the first may be admitted alone.
     assert commits_tested(world) - before == (2 if world.settling else 1)
     assert await world.entries() == ()
+
+
+async def test_train_waits_until_it_is_full_or_its_limit_is_over(tmp_path: Path) -> None:
+    """The third makes it full; a fourth alone waits for ten minutes, and says so."""
+    async with a_train_world(tmp_path, trains="{candidates: push, max_size: 3, fill_wait: 10m}") as world:
+        pulls = await ready(world, "a", "b", "c", "d")
+        before = commits_tested(world)
+        queue_all(pulls[:2])
+        await world.pass_time(timedelta(minutes=4))
+        assert commits_tested(world) == before
+        queue_all(pulls[2:3])
+        await world.until(lambda: all(pull.merged for pull in pulls[:3]), within=timedelta(minutes=5))
+        assert commits_tested(world) == before + 1
+        queue_all(pulls[3:])
+        await world.pass_time(timedelta(minutes=9))
+        assert not pulls[3].merged
+        await say(world, pulls[3], "/why", by="mona")
+        assert "waits for other pull requests" in world.comment(pulls[3])
+        await world.until(lambda: pulls[3].merged, within=timedelta(minutes=5))
 
 
 async def test_one_bad_pull_request_among_five_is_ejected_and_the_others_land(world: World) -> None:

@@ -12,12 +12,12 @@ its pull request, and words such as "fixes" close issues only where the base is 
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from queue_engine.config.merge_commit import MergeCommit, commit_message
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.facts import CommitTexts, MergeMethod, PullRequest
 from queue_engine.domain.run import Run, RunMember
 
 _KEPT = 4
@@ -106,14 +106,30 @@ def _after(history: BuiltHistory, tip: str | None) -> tuple[BuiltMember, ...]:
     return history.members[commits.index(tip) + 1 :] if tip in commits else ()
 
 
-def merge_message(pull: PullRequest, policy: Policy, method: MergeMethod, queued_by: str = "") -> str:
+def merge_message(
+    pull: PullRequest,
+    policy: Policy,
+    method: MergeMethod,
+    queued_by: str = "",
+    *,
+    texts: CommitTexts | None = None,
+    reviewers: Sequence[str] = (),
+) -> str:
     """Return the message of the commit that merges this pull request.
 
     A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
     """
     templates, trailer = MergeCommit(policy.merge.title, policy.merge.body), policy.merge.queued_by
     label = policy.trigger_label
-    wanted = commit_message(templates, pull, (), label=label, queued_by=queued_by, trailer=trailer)
+    wanted = commit_message(
+        templates,
+        pull,
+        texts or CommitTexts(),
+        label=label,
+        queued_by=queued_by,
+        trailer=trailer,
+        reviewers=reviewers,
+    )
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
     text = _without_skips(f"{title}\n\n{body}".strip())

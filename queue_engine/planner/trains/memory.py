@@ -73,6 +73,14 @@ class ForkEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Filling:
+    """Members that wait for a fuller run, and until when."""
+
+    members: tuple[int, ...] = ()
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FailingChecks:
     """The failing checks of a run, kept to explain an ejection."""
 
@@ -103,6 +111,7 @@ class Memory:
     """Members that did not merge onto others: they are tested when one of these has landed or left."""
     tested_alone: Mapping[int, ForkEntry] = field(default_factory=dict)
     """Pull requests of forks that are tested alone, by their own heads."""
+    filling: Filling = Filling()
     trigger: CandidateTrigger | None = None
     """What has started every required check on a candidate of this base."""
     silent: tuple[CandidateTrigger, ...] = ()

@@ -41,6 +41,7 @@ TRAINS: Mapping[str, Notice] = {
     "qualified": member(NoticeKind.QUEUED, TrainProgress.QUALIFIED),
     "held back": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflict=41),
     "held back by one of two": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflicts=(40, 41)),
+    "for more pull requests": member(NoticeKind.QUEUED, TrainProgress.FILLING),
     "held back by an unknown one": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK),
     "of an unreviewed fork": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="unreviewed"),
     "of a fork that changes workflows": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="workflows"),

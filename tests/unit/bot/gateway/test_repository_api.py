@@ -6,7 +6,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.domain.errors import HeadConflict, Invalid, Unavailable
-from queue_engine.domain.facts import Branch, MergeMethod, Review, ReviewState
+from queue_engine.domain.facts import Branch, CommitTexts, MergeMethod, Review, ReviewState
 from queue_engine.domain.model import Repository
 from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
@@ -118,7 +118,8 @@ async def test_co_authors_are_everybody_else_once_and_none_for_a_merge(
 
     commits = [commit("Ada", "ada"), commit("Bob", "bob"), commit("Eve", None), commit("Bob", "bob")]
     github.on("GET", f"{REPO}/pulls/3/commits", Says([*commits, commit("imq", "imq[bot]", parents=2)]))
-    assert await gateway.co_authors(repository, 3, author="ada") == ("Bob <Bob@example.org>", "Eve <Eve@example.org>")
+    texts = await gateway.commit_texts(repository, 3, author="ada")
+    assert texts == CommitTexts(("Bob <Bob@example.org>", "Eve <Eve@example.org>"))
     pair = (
         "Co-authored-by: no title <x@x>\n\nCo-authored-by: body <x@x>\n\nSigned-off-by: Bob <b@x>\r\n"
         "co-authored-by:  Pair Partner <Pair@x.org> \nCo-authored-by: Ada <ADA@example.org>\n"
@@ -128,10 +129,9 @@ async def test_co_authors_are_everybody_else_once_and_none_for_a_merge(
     only_title = "Co-authored-by: only a title <x@x>"
     authored = [nameless, commit("Ada", "Ada", message=pair), commit("Bob", "bob", message=only_title)]
     github.on("GET", f"{REPO}/pulls/4/commits", Says(authored))
-    assert await gateway.co_authors(repository, 4, author="ada") == (
-        "Pair Partner <Pair@x.org>",
-        "bob <bob@EXAMPLE.org>",
-    )
+    texts = await gateway.commit_texts(repository, 4, author="ada")
+    assert texts.co_authors == ("Pair Partner <Pair@x.org>", "bob <bob@EXAMPLE.org>")
+    assert texts.titles == ("Co-authored-by: no title <x@x>", only_title)
 
 
 async def test_unsigned_commits_are_those_of_which_github_says_so(

@@ -11,25 +11,26 @@ from queue_engine.config.merge_commit import (
     body_template,
     commit_message,
     filled,
-    needs_co_authors,
+    needs_commits,
     title_template,
 )
+from queue_engine.domain.facts import CommitTexts
 from tests.unit.queue_engine.examples import pull
 
 
 def title(template: str, **facts: Any) -> str | None:
-    return commit_message(MergeCommit(template, None), pull(**facts), (), label="merge-queue").title
+    return commit_message(MergeCommit(template, None), pull(**facts), CommitTexts(), label="merge-queue").title
 
 
 def body(template: str, *co_authors: str, **facts: Any) -> str | None:
-    return commit_message(MergeCommit(None, template), pull(**facts), co_authors, label="merge-queue").body
+    return commit_message(MergeCommit(None, template), pull(**facts), CommitTexts(co_authors), label="merge-queue").body
 
 
 def test_commit_words_without_templates_are_githubs() -> None:
     """Who configures nothing keeps what the repository's settings on GitHub say."""
-    assert commit_message(MergeCommit(None, None), pull(), ["A <a@example.com>"], label="merge-queue") == MergeCommit(
-        None, None
-    )
+    assert commit_message(
+        MergeCommit(None, None), pull(), CommitTexts(("A <a@example.com>",)), label="merge-queue"
+    ) == MergeCommit(None, None)
 
 
 def test_commit_words_hold_every_placeholder() -> None:
@@ -130,7 +131,7 @@ def test_commit_body_co_authors_are_a_block_of_their_own() -> None:
 def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str) -> None:
     """Whatever people write: a title of one line, and no trailer in the body that names a person."""
     templates = MergeCommit("{title} (#{number})", "{title}\n\n{body}\n\n{co_authors}")
-    words = commit_message(templates, pull(title=first, body=second + "\nSigned-off-by: x"), (), label="go")
+    words = commit_message(templates, pull(title=first, body=second + "\nSigned-off-by: x"), CommitTexts(), label="go")
     assert words.title is not None
     assert len(words.title.splitlines()) == 1
     assert not any(line.casefold().startswith("signed-off-by") for line in (words.body or "").split("\n"))
@@ -141,7 +142,7 @@ def test_commit_words_of_the_longest_are_cut() -> None:
     words = commit_message(
         MergeCommit("{title} (#{number})", "{body}\n\n{co_authors}"),
         pull(title="t" * 5000, body="b" * 200_000),
-        [f"{n} <{n}@x.org>" for n in range(500)],
+        CommitTexts(tuple(f"{n} <{n}@x.org>" for n in range(500))),
         label="go",
     )
     assert words.title == "t" * 256 + " (#1)"
@@ -171,7 +172,7 @@ def test_title_template_that_cannot_be_filled_is_refused(template: str, words: s
 @pytest.mark.parametrize(
     ("template", "words"),
     [
-        ("{reviewers}", "unknown placeholder"),
+        ("{labels}", "unknown placeholder"),
         ("{body}{body}", "has {body} twice"),
         ("{co_authors}\n{body}", "must end with {co_authors}"),
     ],
@@ -182,11 +183,12 @@ def test_body_template_that_makes_no_sense_is_refused(template: str, words: str)
         body_template(template)
 
 
-def test_needs_co_authors_only_where_they_are_named() -> None:
+def test_needs_commits_only_where_they_are_named() -> None:
     """P7: commits are not read for words that do not name their authors."""
-    assert needs_co_authors("{body}\n{co_authors}")
-    assert not needs_co_authors("{body} {{co_authors}}")
-    assert not needs_co_authors(None)
+    assert needs_commits("{body}\n{co_authors}")
+    assert needs_commits("{commits}")
+    assert not needs_commits("{body} {{co_authors}}")
+    assert not needs_commits(None)
 
 
 def test_filled_placeholder_without_value_stays() -> None:
@@ -210,6 +212,11 @@ def test_trailer_names_who_queued_among_the_trailers(
     """An App's merge hides who decided: the commit says it, where the configuration asks for that."""
     given, facts = MergeCommit(None, template), pull(title="Add", body="Why.")
     words = {"label": "go", "queued_by": "ada\nSigned-off-by: eve"}
-    assert commit_message(given, facts, co_authors, label="go", queued_by="ada", trailer=True).body == expected
-    forged = commit_message(given, facts, co_authors, label="go", queued_by=words["queued_by"], trailer=True).body
+    assert (
+        commit_message(given, facts, CommitTexts(co_authors), label="go", queued_by="ada", trailer=True).body
+        == expected
+    )
+    forged = commit_message(
+        given, facts, CommitTexts(co_authors), label="go", queued_by=words["queued_by"], trailer=True
+    ).body
     assert "\nSigned-off-by: eve" not in (forged or "")

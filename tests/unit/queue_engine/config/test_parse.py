@@ -175,6 +175,10 @@ def test_read_mistake_has_its_own_sentence() -> None:
             ['line 1: checks has the testing label "merge-Queue", which also queues pull requests'],
         ),
         (
+            "blocking: {labels: busy}\nlabels: {failed: Busy}\n",
+            ['line 2: labels has "Busy", which also blocks pull requests'],
+        ),
+        (
             "blocking: {labels: busy}\nchecks: {queue_only: e2e, testing_label: busy}\n",
             ['line 2: checks has the testing label "busy", which also blocks pull requests'],
         ),

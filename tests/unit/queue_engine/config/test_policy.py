@@ -17,6 +17,7 @@ from queue_engine.config.model import (
     FairShareRule,
     FreezeRules,
     MergeRules,
+    OutcomeLabels,
     Policy,
     PriorityRules,
     PushRules,
@@ -107,7 +108,8 @@ checks:
   first_report: 1h
   settle: 30s
 timeouts: {update: 5m, hold: 1d, ready: 60d, run: 6h}
-trains: {candidates: dispatch, runs: 4, max_size: 8, first_report: 2m, split: single, forks: on}
+trains: {candidates: dispatch, runs: 4, max_size: 8, fill_wait: 5m, first_report: 2m, split: single, forks: on}
+labels: {landed: Landed, failed: Needs work}
 freeze:
   windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
   exempt_labels: [Hotfix]
@@ -183,10 +185,12 @@ ALL_OF_IT = Policy(
         candidates=Candidates.DISPATCH,
         runs=4,
         max_size=8,
+        fill_wait=timedelta(minutes=5),
         first_report=timedelta(minutes=2),
         split=TrainSplit.SINGLE,
         forks=TrainForks.ON,
     ),
+    labels=OutcomeLabels(landed="Landed", failed="Needs work"),
     freeze=FreezeRules(
         windows=(
             WeeklyFreeze(frozenset({4}), time(16), timedelta(days=2, hours=16), ZoneInfo("Europe/Berlin"), "Weekend"),

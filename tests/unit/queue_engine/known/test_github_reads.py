@@ -58,7 +58,7 @@ BELIEVED = {
     "cached_rules": "sends no request: rules that `branch_rules` read, for which a pass would ask no more",
     "cancelled_for": "words for a departure, and decides nothing",
     "check_suites": "its ends are told by the runs in it",
-    "co_authors": "words of a commit",
+    "commit_texts": "words of a commit",
     "deliveries": "asked for again at the next sweep",
     "find_check_run": "only looked for after an answer was lost",
     "find_comments": "looked for after an answer was lost; the sweep edits one that it missed",
