@@ -82,8 +82,7 @@ def _approvals(made: Conversion, place: Place, count: int) -> None:
     if count <= 0:
         made.same(place, "No approval is required.")
         return
-    text = "GitHub's rule for pull requests requires approvals, and IMQ obeys it."
-    made.elsewhere(place, "pull_request", text, required_approving_review_count=min(count, 10))
+    made.put(place, "require.approvals", min(count, 10), "Ten are the most." if count > 10 else "")
 
 
 def _check(made: Conversion, place: Place, check: object, on_candidate: bool) -> None:

@@ -50,15 +50,19 @@ def parsed(text: object) -> Condition | None:
     return Condition(negated, bool(found["count"]), found["attribute"], "=" if operator == "!=" else operator, value)
 
 
+_WHOLE = "IMQ takes labels of exactly these names."
 _OBEYED = "IMQ obeys the rules of GitHub."
 _EVERY = "Where no check is required, IMQ waits for every check that reports, and each has to pass."
 _LABELER = "IMQ has no such condition. Have a workflow set the trigger label where it holds."
 _OWNERS = "Name the people or teams in CODEOWNERS; GitHub's rule for pull requests then requires their review."
 
+_REVIEWS = "IMQ counts approvals (`require.approvals`), and obeys the rules of GitHub; it has no such condition."
 _NARROW = {
-    "author": "IMQ has no condition on authors. Have Dependabot, Renovate or a workflow set the trigger label; "
-    "`who_may_queue` says who may queue.",
-    "review-requested": "IMQ does not wait for requested reviews. Require approvals, or code owners, on GitHub.",
+    "author": "Several rules let pull requests in, and `require.authors` would hold for all of them. Have Dependabot, "
+    "Renovate or a workflow set the trigger label; `who_may_queue` says who may queue.",
+    "files": "`require.files` names all files that a pull request may change, and `blocking.files` those that it may "
+    "not: IMQ has no condition that one of them matches. Have a workflow set the trigger label.",
+    "review-requested": "`require.reviews_done` waits for all requested reviews, in every rule.",
     "schedule": "`freeze.windows` names the times in which nothing lands.",
     "current-datetime": "`freeze.windows` names the times in which nothing lands.",
     "depends-on": "Base the pull request on the branch of the other: IMQ lands both, one after the other.",
@@ -72,10 +76,12 @@ class Conditions:
 
     def __init__(self, made: Conversion) -> None:
         self._made = made
+        self.alone = False
+        """Whether no other rule lets pull requests in: then `require` and `blocking` may say what this one asks."""
         self._named: list[Branches] = []
         self._everywhere = False
         self._has_trigger = False
-        self._later: list[tuple[Place, list[str], Branches]] = []
+        self._later: list[tuple[Place, list[str], Branches, bool]] = []
         """Labels of queues: they queue if no rule for pull requests names a label."""
 
     def entrance(self, place: Place, conditions: Any) -> None:
@@ -91,13 +97,18 @@ class Conditions:
         for at, each in leaves:
             if not _labels(each):
                 self._leaf(at, each, branches)
+        first, others = triggers[:1], triggers[1:]
+        if self.alone and not narrow and not any(len(labels) > 1 for _, labels in others):
+            for at, labels in others:
+                self._made.put(at, "require.labels", labels, branches=branches)
+            triggers = first
         for at, labels in triggers:
             if narrow or len(triggers) > 1:
                 text = "The rule has further conditions that IMQ lacks, so this label alone queues nothing: "
                 self._made.missing(at, text + "a workflow may set the trigger label where all of them hold.")
             else:
                 self._has_trigger = True
-                self._trigger(at, labels, branches)
+                self._trigger(at, labels, branches, whole=_is_whole(dict(leaves)[at]))
         if not triggers:
             text = (
                 "Mergify queues by itself what meets the conditions; IMQ queues what gets a trigger label or `/queue`."
@@ -118,7 +129,7 @@ class Conditions:
         narrow = any(self._narrows(each) for _, each in leaves)
         for at, each in leaves:
             if labels := _labels(each):
-                self._later.append((at, [] if narrow else labels, branches))
+                self._later.append((at, [] if narrow else labels, branches, _is_whole(each)))
             else:
                 self._leaf(at, each, branches)
         if not _has_values(conditions):
@@ -127,27 +138,33 @@ class Conditions:
     def finish(self) -> None:
         """Decide what could be decided only after all rules."""
         together: dict[Place, int] = {}
-        for at, _, _ in self._later:
+        for at, *_ in self._later:
             together[at[:-1]] = together.get(at[:-1], 0) + 1
-        for at, labels, branches in self._later:
+        for at, labels, branches, whole in self._later:
             if self._has_trigger or not labels or together[at[:-1]] > 1:
                 text = "IMQ queues by one label of several; another cannot be required beside it."
                 self._made.missing(at, text)
             else:
-                self._trigger(at, labels, branches)
+                self._trigger(at, labels, branches, whole=whole)
         if self._named and not self._everywhere:
             self._made.put((), "enabled", False)
             for branches in self._named:
                 self._made.put((), "enabled", True, branches=branches)
+
+    def triggers(self, conditions: Any) -> list[str]:
+        """Return the labels that conditions ask for, each alone."""
+        found = [_labels(each) for _, each in _flat((), conditions)]
+        return [labels[0] for labels in found if len(labels) == 1]
 
     def labels_alone(self, conditions: Any) -> list[str]:
         """Return the labels of conditions that ask for one of them and for nothing else."""
         leaves = [each for _, each in _flat((), conditions)]
         return _labels(leaves[0]) if len(leaves) == 1 else []
 
-    def _trigger(self, at: Place, labels: list[str], branches: Branches) -> None:
+    def _trigger(self, at: Place, labels: list[str], branches: Branches, *, whole: bool) -> None:
         given = labels[:5]
-        self._made.put(at, "trigger_labels", given, "Five labels at most queue." if len(labels) > 5 else "", branches)
+        differs = "Five labels at most queue." if len(labels) > 5 else "" if whole else _WHOLE
+        self._made.put(at, "trigger_labels", given, differs, branches)
 
     # Base branches.
 
@@ -166,8 +183,11 @@ class Conditions:
     def _narrows(self, leaf: Any) -> bool:
         """Whether a condition narrows a rule in a way that IMQ cannot follow."""
         if isinstance(leaf, dict):
-            return not (_labels(leaf) or _alternatives(leaf, "base", ("=", "~=")) or _one_check(leaf))
+            authors = self.alone and _alternatives(leaf, "author", ("=",))
+            return not (_labels(leaf) or _alternatives(leaf, "base", ("=", "~=")) or _one_check(leaf) or authors)
         found = parsed(leaf)
+        if found is not None and self.alone and _required(found, self._made):
+            return False
         if found is None or found.attribute not in _FOLLOWED:
             return True
         return found.attribute == "label" and not found.negated and not _labels(leaf)
@@ -186,6 +206,8 @@ class Conditions:
         """Convert `or` and `not`."""
         if _alternatives(leaf, "base", ("=", "~=")):
             self._base(at)
+        elif self.alone and (authors := _alternatives(leaf, "author", ("=",))):
+            self._made.put(at, "require.authors", [name for _, name in authors], branches=branches)
         elif name := _one_check(leaf):
             self._made.put(at, "checks.required", [name], branches=branches)
         elif "or" in leaf:
@@ -200,6 +222,9 @@ class Conditions:
 
     def _one(self, at: Place, found: Condition, branches: Branches) -> None:
         made, negated, value = self._made, found.negated, found.value
+        if self.alone and (required := _required(found, made)):
+            made.put(at, *required, branches=branches)
+            return
         match found.attribute:
             case "base" if negated and found.operator == "=" and made.can_name(value):
                 made.branch_first(value)
@@ -207,7 +232,7 @@ class Conditions:
             case "base":
                 self._base(at)
             case "label" if negated and (labels := _names(found) or _literals(found)):
-                differs = "" if _names(found) else "IMQ blocks labels of exactly these names."
+                differs = "" if _names(found) else _WHOLE
                 made.put(at, "blocking.labels", labels, differs, branches)
             case "title" if negated and found.operator == "~=":
                 made.put(at, "blocking.titles", [value], branches=branches)
@@ -217,7 +242,7 @@ class Conditions:
                 text = "A skipped or neutral check passes, too, as on GitHub. IMQ requires it of every pull request."
                 made.put(at, "checks.required", [value], text, branches)
             case "check-success-or-neutral" | "check-neutral" | "check-skipped" if (
-                not negated and found.operator == "="
+                not negated and found.operator == "=" and not found.counted
             ):
                 text = "A successful, skipped or neutral check passes, as on GitHub."
                 made.put(at, "checks.required", [value], text, branches)
@@ -226,7 +251,7 @@ class Conditions:
             case "check-success" | "status-success" | "check-cancelled" | "check-skipped" | "check-neutral":
                 self._checks(at, found)
             case "approved-reviews-by" | "changes-requested-reviews-by" | "review-threads-unresolved":
-                self._reviews(at, found)
+                self._reviews(at, found, branches)
             case "github-review-decision" | "branch-protection-review-decision" | "review-threads-resolved":
                 made.same(at, _OBEYED)
             case "github-review-approved" | "commits-behind":
@@ -245,24 +270,45 @@ class Conditions:
         else:
             self._made.missing(at, "IMQ requires checks by name, not by pattern: list each in `checks.required`.")
 
-    def _reviews(self, at: Place, found: Condition) -> None:
+    def _reviews(self, at: Place, found: Condition, branches: Branches) -> None:
         made, rule = self._made, "pull_request"
         obeyed = "GitHub's rule for pull requests has it, and IMQ obeys that rule."
         if found.attribute == "review-threads-unresolved" and found.is_none:
             made.elsewhere(at, rule, obeyed, required_review_thread_resolution=True)
+        elif (
+            found.attribute == "changes-requested-reviews-by"
+            and found.is_none
+            and (made.has("require.approvals", branches) or made.has("require.approvals"))
+        ):
+            made.same(at, "Beside a required approval IMQ counts a request for changes, too.")
         elif found.attribute == "changes-requested-reviews-by" and found.is_none:
             text = "GitHub refuses a merge while a reviewer asks for changes, where its rule requires an approval."
             made.elsewhere(at, rule, text, required_approving_review_count=1)
         elif found.counted and not found.negated and found.value.isdecimal() and found.operator in (">=", ">", "="):
             least = int(found.value[:4]) + (found.operator == ">")
-            if least:
-                made.elsewhere(at, rule, obeyed, required_approving_review_count=min(least, 10))
+            if least and found.attribute == "approved-reviews-by":
+                text = "" if self.alone else "IMQ requires it of every pull request."
+                made.put(at, "require.approvals", min(least, 10), text, branches, most=True)
+            elif least:
+                made.missing(at, _REVIEWS)
             else:
                 made.same(at, "No approval is required.")
         elif not found.counted and not found.negated and found.attribute == "approved-reviews-by":
             made.elsewhere(at, rule, _OWNERS, require_code_owner_review=True, required_approving_review_count=1)
         else:
-            made.missing(at, "IMQ has no condition on reviews of its own; it obeys the rules of GitHub.")
+            made.missing(at, _REVIEWS)
+
+
+def _required(found: Condition, made: Conversion) -> tuple[str, Any] | None:
+    """Return the key of IMQ that says the same as this condition, where no other rule lets pull requests in."""
+    if found.attribute == "author" and (names := _names(found)):
+        return ("blocking.authors" if found.negated else "require.authors"), names
+    if found.attribute == "review-requested" and found.is_none and not found.value.strip("0"):
+        return "require.reviews_done", True
+    if found.attribute == "files" and found.negated and not found.counted:
+        glob = _glob(found.operator, found.value)
+        return ("blocking.files", [glob]) if glob and made.can_name(glob) else None
+    return None
 
 
 _FOLLOWED = frozenset(
@@ -340,7 +386,13 @@ def _labels(leaf: Any) -> list[str]:
         found = [_labels(each) for each in below] if isinstance(below, list) and below else [[]]
         return [name for names in found for name in names] if all(found) else []
     one = parsed(leaf)
-    return _names(one) if one is not None and one.attribute == "label" and not one.negated else []
+    return _names(one) or _literals(one) if one is not None and one.attribute == "label" and not one.negated else []
+
+
+def _is_whole(leaf: Any) -> bool:
+    """Whether a condition on labels compares with whole names."""
+    found = parsed(leaf)
+    return found is None or bool(_names(found))
 
 
 def _alternatives(leaf: Any, attribute: str, operators: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -126,17 +126,22 @@ class Conversion:
         needed |= {name: max(value, needed.get(name, value)) for name, value in parameters.items()}
         self.find(place, Verdict.ELSEWHERE, text)
 
-    def put(self, place: Place, key: str, value: Any, differs: str = "", branches: Branches = ()) -> bool:
+    def put(
+        self, place: Place, key: str, value: Any, differs: str = "", branches: Branches = (), *, most: bool = False
+    ) -> bool:
         """Set a key, unless IMQ refuses the value or an earlier place set another one.
 
-        `differs` says what IMQ does not do the same way. A list or a mapping is added to what the key has. Without a
-        place the key follows from several values.
+        `differs` says what IMQ does not do the same way. A list or a mapping is added to what the key has, and of two
+        numbers the higher one counts with `most`. Without a place the key follows from several values.
         """
         if problem := _refusal(key, value):
             self.missing(place, f"IMQ refuses this value: its `{key}` {problem}.")
             return False
         verdict = Verdict.NEARLY if differs else Verdict.SAME
         for branch in _each(branches):
+            if most and self.has(key, branch):
+                value = max(value, self._settings[branch][key].value)
+                self._settings[branch].pop(key)
             if kept := self._add(branch, key, value, shown_place(place)):
                 verdict, differs = Verdict.NEARLY, kept
         if place:

@@ -19,7 +19,6 @@ _MISSING = {
     "merge.automerge_dependencies": "IMQ does not read versions from titles. " + _LABELER,
     "merge.show_missing_automerge_label_message": "IMQ writes nothing on a pull request that nobody queued.",
     "merge.block_on_neutral_required_check_runs": "To IMQ, as to GitHub, a neutral check passes: have the job fail.",
-    "merge.block_on_reviews_requested": "Kodiak deprecates it. Require approvals, or code owners, on GitHub.",
     "merge.optimistic_updates": "IMQ updates the pull request at the front at once, and waits for checks of that head.",
     "merge.update_branch_immediately": _UPDATES,
     "merge.prioritize_ready_to_merge": "IMQ keeps the order of its queue; `priority.labels` lets some go first.",
@@ -55,6 +54,7 @@ _DIRECT = {
     "merge.blocking_labels": "blocking.labels",
     "merge.blacklist_labels": "blocking.labels",
     "merge.delete_branch_on_merge": "merge.delete_branch",
+    "merge.block_on_reviews_requested": "require.reviews_done",
 }
 
 
@@ -89,8 +89,12 @@ def _key(made: Conversion, place: Place, key: str, value: Any) -> None:
         value, differs = (value[:5], "Five labels at most queue: the file has the first five.") if many else (value, "")
         if value == []:
             made.same(place, "It names no label.")
+        elif key in _DEFAULTS and value == _DEFAULTS[key]:
+            made.same(place, "IMQ does so anyway.")
         else:
-            made.put(place, _DIRECT[key], texts(value) if isinstance(value, list) else value, differs)
+            # No label of GitHub's has a blank at its ends.
+            labels = list(dict.fromkeys(each.strip() for each in texts(value)))
+            made.put(place, _DIRECT[key], labels if isinstance(value, list) else value, differs)
     elif key in _MISSING:
         if key in _DEFAULTS and value == _DEFAULTS[key]:
             made.same(place, "IMQ does so anyway.")

@@ -51,7 +51,6 @@ _OPTIONS = {
     "allow_queue_branch_edit": "A push to a branch of IMQ's ends its run, and IMQ builds another.",
     "autosquash": "`merge.method: squash` squashes when a pull request lands.",
     "batch_max_failure_resolution_attempts": "IMQ bisects a failed run until it knows the cause.",
-    "batch_max_wait_time": "IMQ starts a run as soon as one may start; what arrives meanwhile is in the next one.",
     "disallow_checks_interruption_from_queues": "`preempts` of a label in `priority.labels` is off unless you set it.",
     "draft_bot_account": _ACCOUNT,
     "merge_bot_account": _ACCOUNT,
@@ -74,7 +73,20 @@ class _Mergify:
         self.value = source.value
         self.made = Conversion(source, notes=list(_NOTES))
         self.conditions = Conditions(self.made)
+        self._labels: list[str] = []
+        """The labels of the present rule, where rules land by several methods."""
         self._many_queues = isinstance(self.value.get("queue_rules"), list) and len(self.value["queue_rules"]) > 1
+
+    def _entrances(self) -> list[Any]:
+        """Return the options of each action that lets pull requests into a queue."""
+        rules = self.value.get("pull_request_rules")
+        actions = [each.get("actions") for each in rules if isinstance(each, dict)] if isinstance(rules, list) else []
+        found = [each for each in actions if isinstance(each, dict)]
+        return [each[name] for each in found for name in ("queue", "merge") if name in each]
+
+    def _has_many_methods(self) -> bool:
+        options = [each for each in self._entrances() if isinstance(each, dict)]
+        return len({str(each.get("method", each.get("merge_method"))) for each in options}) > 1
 
     def convert(self) -> Conversion:
         handlers = {
@@ -125,8 +137,10 @@ class _Mergify:
         for word in ("name", "description"):
             if word in rule:
                 self.made.same((*place, word), "It describes the rule.")
+        self._labels = self.conditions.triggers(rule.get("conditions")) if self._has_many_methods() else []
         for name in lands:
             self._landing_action((*place, "actions", name), name, actions[name])
+        self.conditions.alone = len(self._entrances()) == 1 and not self._many_queues
         self.conditions.entrance((*place, "conditions"), rule.get("conditions"))
 
     def _landing_action(self, place: Place, name: str, options: Any) -> None:
@@ -159,6 +173,7 @@ class _Mergify:
 
     def _queue_rules(self, place: Place, rules: Any) -> None:
         found = [(i, each) for i, each in enumerate(rules if isinstance(rules, list) else ()) if isinstance(each, dict)]
+        self.conditions.alone = len(found) == 1
         # The first value of a key counts, and most pull requests go to the queue `default`.
         for index, rule in sorted(found, key=lambda each: each[1].get("name") != "default"):
             here = (*place, index)
@@ -211,7 +226,11 @@ class _Mergify:
                     "fast-forward": "IMQ lands a rebase by GitHub's own method, which rewrites the commits.",
                     "merge-batch": "Each pull request of a train has its own merge commit.",
                 }
-                made.put(place, "merge.method", _METHODS[value], differs.get(value, ""))
+                method, why = _METHODS[value], differs.get(value, "")
+                if self._labels and place[0] == "pull_request_rules":
+                    made.put(place, "merge.method_labels", dict.fromkeys(self._labels, method), why)
+                else:
+                    made.put(place, "merge.method", method, why)
             case "queue_branch_merge_method" if value == "fast-forward":
                 text = "A train lands by moving the base branch where rules allow it."
                 made.find(place, Verdict.NEARLY, text)
@@ -252,8 +271,12 @@ class _Mergify:
             case "checking_label":
                 text = "IMQ sets the label only if `checks.queue_only` has checks."
                 made.put(place, "checks.testing_label", value, text)
-            case "queued_label" | "dequeued_label":
+            case "dequeued_label":
+                made.put(place, "labels.failed", value, "IMQ sets it if the pull request left because of a fault.")
+            case "queued_label":
                 made.missing(place, "IMQ sets no label for it: the trigger label, its check run and comment show it.")
+            case "batch_max_wait_time" if (seconds := _seconds(value)) is not None:
+                self._fill_wait(place, seconds)
             case "mode" | "skip_intermediate_results" | "queue_controls_comment":
                 self._mode(place, name, value)
             case _ if name in _OPTIONS:
@@ -287,9 +310,17 @@ class _Mergify:
         differs = "A train has 32 pull requests at most." if size > 32 else ""
         at = (*place, "max") if isinstance(value, dict) else place
         if isinstance(value, dict) and "min" in value:
-            self.made.missing((*place, "min"), _OPTIONS["batch_max_wait_time"])
+            text = "IMQ waits for the most, not for the least: `trains.fill_wait` says how long."
+            self.made.find((*place, "min"), Verdict.NEARLY, text)
         if self.made.put(at, "trains.max_size", min(size, 32), differs):
             self.made.default("trains.candidates", "auto", "a train has several pull requests")
+
+    def _fill_wait(self, place: Place, seconds: int) -> None:
+        if seconds:
+            differs = "An hour is the longest." if seconds > 3600 else ""
+            self.made.put(place, "trains.fill_wait", duration(min(seconds, 3600)), differs)
+        else:
+            self.made.same(place, "Without a wait IMQ starts a run as soon as one may start.")
 
     def _runs(self, place: Place, count: int) -> None:
         if count <= 1:

@@ -6,7 +6,7 @@ from bot.cli.convert.conversion import Conversion, Source, Verdict, duration, gh
 from queue_engine.config.document import Place
 
 _QUEUE = "merge_queue"
-_WAITS = "IMQ starts a run as soon as one may start; what arrives meanwhile is in the next one."
+_WAITS = "GitHub waits for the least number of pull requests, IMQ until the train is full."
 _NOTES = (
     "GitHub's own queue and IMQ exclude each other: turn GitHub's off by the command below when you switch.",
     "`merge_group` starts no workflow for IMQ: `imq validate --workflows` says what does.",
@@ -89,11 +89,12 @@ def _queue(made: Conversion, place: Place, parameters: object) -> None:
     if not isinstance(parameters, dict):
         return
     for name, value in parameters.items():
-        _parameter(made, (*place, name), name, value)
+        least = parameters.get("min_entries_to_merge")
+        _parameter(made, (*place, name), name, value, fills=isinstance(least, int) and least > 1)
     made.default("trains.candidates", "auto", "GitHub's queue tests several pull requests together")
 
 
-def _parameter(made: Conversion, place: Place, name: str, value: Any) -> None:
+def _parameter(made: Conversion, place: Place, name: str, value: Any, *, fills: bool) -> None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     match name:
         case "check_response_timeout_minutes" if whole:
@@ -109,10 +110,16 @@ def _parameter(made: Conversion, place: Place, name: str, value: Any) -> None:
             made.put(place, "trains.max_size", min(value, 32), differs)
         case "merge_method":
             made.put(place, "merge.method", str(value).lower())
-        case "min_entries_to_merge" | "min_entries_to_merge_wait_minutes":
-            if value in (0, 1) and name == "min_entries_to_merge":
-                made.same(place, _WAITS)
+        case "min_entries_to_merge" if whole:
+            if value > 1:
+                made.find(place, Verdict.NEARLY, _WAITS)
             else:
-                made.missing(place, _WAITS)
+                made.same(place, "IMQ starts a run as soon as one may start.")
+        case "min_entries_to_merge_wait_minutes" if whole:
+            if value and fills:
+                text = _WAITS + (" An hour is the longest." if value > 60 else "")
+                made.put(place, "trains.fill_wait", duration(60 * min(value, 60)), text)
+            else:
+                made.same(place, "GitHub waits for no second pull request, and neither does IMQ.")
         case _:
             made.missing(place, "GitHub's reference has no such parameter of a merge queue, or not of this type.")

@@ -190,7 +190,9 @@ def test_convert_of_mergify_lets_nothing_in_that_mergify_kept_out(convert: Conve
             "title": "{title} (#{number})",
             "body": "{body}",
         },
-        "trains": {"max_size": 32, "candidates": "auto", "runs": 3},
+        "trains": {"max_size": 32, "candidates": "auto", "fill_wait": "5m", "runs": 3},
+        "require": {"approvals": 2},
+        "labels": {"failed": "out"},
         "priority": {"labels": {"hotfix": {"priority": 1000, "preempts": True}}},
         "branches": [
             {
@@ -216,7 +218,7 @@ def test_convert_of_mergify_lets_nothing_in_that_mergify_kept_out(convert: Conve
         {
             "type": "pull_request",
             "parameters": {
-                "required_approving_review_count": 2,
+                "required_approving_review_count": 1,
                 "dismiss_stale_reviews_on_push": False,
                 "require_code_owner_review": True,
                 "require_last_push_approval": False,
@@ -235,6 +237,37 @@ def test_convert_of_too_many_labels_for_a_branch_leaves_out_its_own_alone(conver
     found = verdicts(result)
     assert found["pull_request_rules[4].conditions[0]"] == ("same", "trigger_labels")
     assert found["pull_request_rules[5].conditions[1]"] == ("not there", "")
+
+
+def test_convert_of_rules_that_land_by_several_methods_names_each_by_its_label(convert: Convert) -> None:
+    """A label that is part of a word names no other; a count of checks is no check."""
+    rules = "".join(
+        f"- conditions: [label={label}, base=main, '#check-neutral=0']\n  actions: {{merge: {{method: {method}}}}}\n"
+        for label, method in (("land", "merge"), ("shrink", "squash"))
+    )
+    convert(".mergify.yml", f"pull_request_rules:\n{rules}")
+    written = parse(Path(".github/imq.yml").read_text()).value
+    assert written == {
+        "enabled": False,
+        "merge": {"method_labels": {"land": "merge", "shrink": "squash"}},
+        "branches": [{"match": ["main"], "trigger_labels": ["land", "shrink"], "enabled": True}],
+    }
+
+
+def test_convert_of_the_only_rule_makes_its_conditions_entrance_rules(convert: Convert) -> None:
+    """Author, files, requested reviews and a second label; of one of several rules none, which would hold for all."""
+    conditions = "[label~=ready|go, label=qa, author=mona, -files~=^docs/, '#review-requested=0']"
+    rule = f"- conditions: {conditions}\n  actions: {{queue: {{}}}}\n"
+    convert(".mergify.yml", f"pull_request_rules:\n{rule}")
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "trigger_labels": ["ready", "go"],
+        "require": {"labels": ["qa"], "authors": ["mona"], "reviews_done": True},
+        "blocking": {"files": ["docs/**"]},
+    }
+    convert(
+        ".mergify.yml", f"pull_request_rules:\n{rule}- conditions: [label=x]\n  actions: {{queue: {{}}}}\n", "--force"
+    )
+    assert parse(Path(".github/imq.yml").read_text()).value == {"trigger_labels": ["x"]}
 
 
 def test_convert_of_kodiak_writes_its_defaults_too(convert: Convert) -> None:
@@ -265,20 +298,22 @@ def test_convert_of_kodiak_writes_its_defaults_too(convert: Convert) -> None:
 
 
 def test_convert_of_bors_tests_pull_requests_together_as_bors_did(convert: Convert) -> None:
-    """Trains are on, approvals are a rule of GitHub, and braces of a title stay what they are."""
+    """Trains are on, approvals are required, and braces of a title stay what they are."""
     result = convert("bors.toml", BORS, "--json")
     assert parse(Path(".github/imq.yml").read_text()).value == {
         "checks": {"required": ["test", "lint"], "timeout": "90m"},
         "blocking": {"labels": ["S-blocked"]},
         "merge": {"delete_branch": True, "method": "squash", "title": "Land {{all}} #{number}"},
         "trains": {"max_size": 32, "candidates": "auto"},
+        "require": {"approvals": 1},
     }
     found = verdicts(result)
     assert found["status[1]"] == ("not there", "")
-    for name in ("required_approvals", "up_to_date_approvals", "use_codeowners"):
+    assert found["required_approvals"] == ("same", "require.approvals")
+    for name in ("up_to_date_approvals", "use_codeowners"):
         assert found[name] == ("elsewhere", "")
     (rule,) = json.loads(json.loads(result.stdout)["command"].splitlines()[1])["rules"]
-    assert rule["parameters"]["required_approving_review_count"] == 1
+    assert rule["parameters"]["required_approving_review_count"] == 0
     assert rule["parameters"]["dismiss_stale_reviews_on_push"] is True
 
 
