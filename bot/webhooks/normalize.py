@@ -224,6 +224,8 @@ def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.Webh
             if event.changes.base is None and event.changes.title is None:
                 return None
             return webhooks.StateChange(**common, title=pull.title if event.changes.base is None else None)
+        case "auto_merge_enabled":
+            return webhooks.StateChange(**common, head_sha=pull.head.sha)
         case _:
             return webhooks.StateChange(**common)
 

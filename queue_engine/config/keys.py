@@ -163,8 +163,8 @@ def known_labels(_: Any, given: tuple[str, ...], wanted: Iterable[str]) -> tuple
 
 
 def auto_merge(_: Any, given: GithubMergePolicy, wanted: GithubMergePolicy) -> GithubMergePolicy:
-    """Let GitHub merge past the queue only where the operator does."""
-    return given if wanted is GithubMergePolicy.IGNORE else wanted
+    """Let GitHub merge past the queue, or its button queue, only where the operator does."""
+    return given if wanted in {GithubMergePolicy.IGNORE, GithubMergePolicy.QUEUE} else wanted
 
 
 def check_timeout(checks: Any, given: timedelta | None, wanted: timedelta | None) -> timedelta | None:

@@ -547,8 +547,9 @@ class Policy:
     auto_merge: GithubMergePolicy = key(
         GithubMergePolicy.DISABLE,
         kinds.one_of(*GithubMergePolicy),
-        Shared(keys.auto_merge, "`disable`, `refuse`", "GitHub would merge past the queue"),
-        "Whether IMQ disables GitHub's auto-merge of a queued pull request, or does not queue it.",
+        Shared(keys.auto_merge, "`disable`, `refuse`", "GitHub would merge past the queue, or its button would queue"),
+        "Whether IMQ disables GitHub's auto-merge of a queued pull request, or does not queue it. With `queue` the "
+        "button queues, too: the head that it showed, as the label does; then IMQ disables auto-merge.",
     )
     who_may_queue: QueuePermissions = section(QueuePermissions, "Who may queue.")
     require: EntryRules = section(EntryRules, "What a pull request needs to join its queue, beside GitHub's rules.")

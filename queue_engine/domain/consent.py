@@ -13,6 +13,8 @@ class ConsentKind(StrEnum):
     COMMAND = "command"
     CALL = "call"
     """A call of the API."""
+    AUTO_MERGE = "auto_merge"
+    """GitHub's button, where the configuration has it queue."""
     OWN_UPDATE = "own_update"
     SHARED_UPDATE = "shared_update"
     BOT_PUSH = "bot_push"

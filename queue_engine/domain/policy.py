@@ -39,6 +39,13 @@ class GithubMergePolicy(StrEnum):
     REFUSE = "refuse"
     """A pull request with auto-merge is not queued, and an entry that gets it leaves."""
     IGNORE = "ignore"
+    QUEUE = "queue"
+    """Who enables auto-merge asks for the pull request to be queued; IMQ then disables it."""
+
+    @property
+    def disables(self) -> bool:
+        """Whether IMQ disables the auto-merge of what it queues."""
+        return self in {GithubMergePolicy.DISABLE, GithubMergePolicy.QUEUE}
 
 
 class CommentPolicy(StrEnum):

@@ -117,6 +117,8 @@ class StateChange(PullRequestWebhook):
     branch: str
     title: str | None = None
     """For `edited`: the new title, if only the title changed, and not the base branch."""
+    head_sha: str | None = None
+    """For `auto_merge_enabled`: the head of that instant."""
 
 
 class LabelChange(PullRequestWebhook):

@@ -40,7 +40,6 @@ from queue_engine.domain.errors import (
     WriteRefused,
 )
 from queue_engine.domain.model import Entry, Repository
-from queue_engine.domain.policy import GithubMergePolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
@@ -409,7 +408,7 @@ class GithubMerges:
         if (entry := case.entry) is None:
             return
         case = await case.with_policy(self._engine, entry.base_branch)
-        if case.policy.auto_merge is not GithubMergePolicy.DISABLE:
+        if not case.policy.auto_merge.disables:
             return
         pull = await self._engine.github.pull_request(repository, number)
         try:

@@ -17,16 +17,20 @@ import structlog
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.bound_heads import bind_known_push
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
+from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.head_consent import is_commands
 from queue_engine.admission.label_order import await_earlier, postpone
+from queue_engine.admission.rejection import RejectionError, refuse
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import LabelThrottle, count_without_right, is_throttled, labeling
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.tasks import KeyOrder, OrderWait
+from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
+from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import HeadChange, LabelChange, LabelRequest, PullRequestChange, StateChange
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
@@ -257,8 +261,34 @@ class PullRequestChanges:
             await self._revalidate(case, case.entry, webhook)
         elif isinstance(webhook, HeadChange):
             await follow_landed(engine, repository, number)
+        elif isinstance(webhook, StateChange) and webhook.action == "auto_merge_enabled":
+            await self._queue_auto_merge(case, webhook)
         if webhook.action == "closed":
             await settle_pending_merge(engine, repository, number)
+
+    async def _queue_auto_merge(self, case: Case, webhook: StateChange) -> None:
+        """Queue a pull request whose auto-merge somebody enabled, where the configuration says so: only the head that
+        GitHub's button showed (P4). A refusal is announced as that of a label. Raises GitHubError.
+
+        GitHub lets people with write permission enable auto-merge (docs, "Automatically merging a pull request"). The
+        webhook has the head of that instant, as all of a pull request (Octokit's description of the event). Enabling it
+        again renews the request.
+        """
+        engine, by = self._engine, webhook.sender
+        case = await case.with_policy(engine, webhook.branch)
+        if case.policy.auto_merge is not GithubMergePolicy.QUEUE or by is None:
+            return
+        source = ConsentKind.AUTO_MERGE
+        try:
+            await enqueue(engine, case, by=by, head_sha=webhook.head_sha, may_wait=True, source=source)
+        except RejectionError as refused:
+            if refused.reason is Reason.SHADOW_MODE:
+                return
+            pull = await engine.github.pull_request(case.repository, case.number)
+            async with engine.change() as change:
+                queue = await change.tx.queues.find_or_create(case.repository, webhook.branch, change.now)
+                reason, policy, delivery = refused.reason, case.policy, case.delivery
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=refused.detail)
 
     async def _revalidate(self, case: Case, entry: Entry, webhook: PullRequestChange) -> None:
         engine, removed = self._engine, None
@@ -329,7 +359,7 @@ class PullRequestChanges:
         """
         policy = (await case.with_policy(self._engine, entry.base_branch)).policy
         enabled = webhook.action == "auto_merge_enabled"
-        if enabled and policy.auto_merge is GithubMergePolicy.DISABLE:
+        if enabled and policy.auto_merge.disables:
             async with self._engine.change() as change:
                 await disable_later(change, case.repository, case.number)
         return enabled and policy.auto_merge is GithubMergePolicy.REFUSE

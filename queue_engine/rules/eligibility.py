@@ -219,7 +219,7 @@ def _unmet_at_entrance(requirements: RequiredFacts, policy: Policy) -> Iterator[
 
 def disables_auto_merge(pull: PullRequest, policy: Policy) -> bool:
     """Whether IMQ disables the auto-merge of this pull request."""
-    return pull.open and pull.auto_merge and policy.auto_merge is GithubMergePolicy.DISABLE
+    return pull.open and pull.auto_merge and policy.auto_merge.disables
 
 
 def _reject_person(policy: Policy, consent: Consent) -> Reject | None:

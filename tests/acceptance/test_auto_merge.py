@@ -189,3 +189,32 @@ async def test_auto_merge_that_a_push_disabled_lands_nothing(world: World) -> No
     await world.pass_time(CI_TIME * 2)
     assert not pull.merged
     assert await world.reasons(pull) == ["head_changed"]
+
+
+@pytest.mark.lagging
+async def test_button_queues_the_head_that_it_showed_where_the_configuration_says_so(world: World) -> None:
+    """P4: as the label, which IMQ sets; GitHub's auto-merge is off then, so that it never merges past the queue."""
+    configure(world, "queue")
+    pull = world.open("front")
+    await world.settle()
+    pull.enable_auto_merge(by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert pull.record.auto_merge is None
+    assert LABEL in pull.labels
+    (entry,) = await world.entries()
+    assert (entry.queued_by, entry.queued_head) == ("mona", pull.head_sha)
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+    assert pull.record.merged_by.login == "imq[bot]"
+
+
+@pytest.mark.parametrize("choice", ["queue", "disable"])
+async def test_button_queues_no_head_that_came_after_it_and_nothing_elsewhere(world: World, choice: str) -> None:
+    """P4: a push before IMQ has read the pull request is refused in words; without the key the button is GitHub's."""
+    configure(world, choice)
+    pull = world.open("front")
+    await world.settle()
+    pull.enable_auto_merge(by="mona")
+    pull.push({"later.py": "1\n"}, by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert await world.entries() == ()
+    assert await world.reasons(pull) == (["head_changed"] if choice == "queue" else [])
