@@ -33,11 +33,13 @@ HELD_BACK_BY_ONE_OF = "It conflicts with one of {numbers}; IMQ tries it again wh
 FILLING = "It waits for other pull requests that IMQ can test together with it."
 HELD_BACK_UNKNOWN = "It conflicts with a pull request ahead of it; IMQ tries it again when that has landed or left."
 OWN_HEAD: Mapping[str, str] = {
+    "asked": "It was queued by `/queue alone`.",
     "forks_off": "It comes from a fork, and `trains.forks` is off for {base}.",
     "unreviewed": "It comes from a fork, and no one with write access has approved its present head.",
     "workflows": "It comes from a fork, and changes workflow files or local actions.",
     "unknown": "It comes from a fork, and GitHub does not show whether it changes workflow files or local actions.",
 }
+OWN_HEAD_ASKED = "So IMQ tests it alone, by its own head, after those ahead of it."
 OWN_HEAD_HOW = "So IMQ tests it alone, by its own head, after those ahead of it: on a train's branch CI has secrets."
 RUN = "CI run: {run}."
 
@@ -180,7 +182,7 @@ def _steps(train: TrainNotice, others: Sequence[int], base_branch: str) -> Itera
             yield HELD_BACK_UNKNOWN
         case TrainProgress.OWN_HEAD:
             yield OWN_HEAD[train.own_head or ""].format(base=code(base_branch))
-            yield OWN_HEAD_HOW
+            yield OWN_HEAD_ASKED if train.own_head == "asked" else OWN_HEAD_HOW
         case TrainProgress.FILLING:
             yield FILLING
         case TrainProgress.FAILED_ALONE:

@@ -25,10 +25,12 @@ class CommandName(StrEnum):
 
     QUEUE = "queue"
     PRIORITY = "queue priority"
+    ALONE = "queue alone"
     STATUS = "queue status"
     HELP = "queue help"
     UNQUEUE = "unqueue"
     REQUEUE = "requeue"
+    DELEGATE = "delegate"
     WHY = "why"
     PAUSE = "pause"
     RESUME = "resume"
@@ -67,6 +69,18 @@ CATALOGUE: Mapping[CommandName, Command] = {
             "Higher goes first, unless another pull request has waited much longer.",
             CommandPermission.CONTROL,
             takes=True,
+        ),
+        Command(
+            CommandName.ALONE,
+            "/queue alone",
+            "Queue it, at the end if it is queued, and never test it in a train with others.",
+            CommandPermission.QUEUE,
+        ),
+        Command(
+            CommandName.DELEGATE,
+            "/delegate",
+            "Let its author queue it once, by `/queue`.",
+            CommandPermission.QUEUE,
         ),
         Command(CommandName.UNQUEUE, "/unqueue", "Dequeue it.", CommandPermission.DEQUEUE),
         Command(
@@ -117,6 +131,8 @@ LONGEST = 300
 """Characters of a command's line that count."""
 
 _TAKING_WORDS = {"status": CommandName.STATUS, "help": CommandName.HELP}
+_QUEUE_WORDS = {**_TAKING_WORDS, "alone": CommandName.ALONE}
+"""What may follow `/queue`; the first two are commands by themselves, too."""
 _PREFIX = "imq"
 _FIRST_WORDS = (_PREFIX, *dict.fromkeys(name.value.split()[0] for name in CommandName))
 _PRIORITY = re.compile(r"(?:prio(?:rity)?\s*[=:]?\s*)?(\S+?)(?:\s+prio(?:rity)?)?", re.IGNORECASE)
@@ -210,7 +226,7 @@ def _without_politeness(rest: str) -> str:
 def _queue(line: str, rest: str) -> CommandRequest | ParseError:
     if not (rest := _without_politeness(rest)):
         return CommandRequest(line, CATALOGUE[CommandName.QUEUE])
-    if (name := _TAKING_WORDS.get(rest.casefold())) is not None:
+    if (name := _QUEUE_WORDS.get(rest.casefold())) is not None:
         return CommandRequest(line, CATALOGUE[name])
     names_priority = rest.casefold().startswith("prio") or rest.casefold().endswith(("prio", "priority"))
     if (found := _PRIORITY.fullmatch(rest)) and (names_priority or found[1].casefold() in PRIORITIES):

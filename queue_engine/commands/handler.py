@@ -53,7 +53,18 @@ from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.rules.eligibility import may_queue, unread_teams
 from queue_engine.store.outbox.outbox import KEPT
 
-_ON_OPEN_ALONE = frozenset({CommandName.QUEUE, CommandName.REQUEUE, CommandName.UNQUEUE, CommandName.PRIORITY})
+_ON_OPEN_ALONE = frozenset(
+    {
+        CommandName.QUEUE,
+        CommandName.ALONE,
+        CommandName.DELEGATE,
+        CommandName.REQUEUE,
+        CommandName.UNQUEUE,
+        CommandName.PRIORITY,
+    }
+)
+_JOINED = frozenset({"queued", "held", "not_ready"})
+"""Events by which a pull request is queued: the first of them uses a delegation up."""
 
 
 @dataclass(slots=True)
@@ -70,6 +81,8 @@ class CommandContext:
     """The head and the base branch of the review that has the commands; None for a comment."""
     dequeue: DequeuePermission | None = None
     """The grant to dequeue the pull request, once admission gave it."""
+    granted_by: str | None = None
+    """Who let the author queue the pull request once, if the author relies on that."""
 
     @property
     def repository(self) -> Repository:
@@ -126,8 +139,21 @@ class CommandContext:
             case CommandPermission.QUEUE | CommandPermission.DEQUEUE:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
+                if not allowed and request.command.name is CommandName.QUEUE:
+                    self.granted_by = await self._delegated()
+                    allowed = self.granted_by is not None
                 unread = unread_teams(self.policy)
                 return None if allowed else _not_allowed(request, self.policy.who_may_queue.permission, has, unread)
+
+    async def _delegated(self) -> str | None:
+        """Return who let this author queue the pull request once; None if no one has, or if it was used or is old."""
+        if self.by.casefold() != self.pull.author.casefold():
+            return None
+        async with self.engine.store.reading() as tx:
+            events = await tx.timeline.of_pull_request(self.repository.id, self.pull.number)
+        last = next((each for each in reversed(events) if each.event in {"delegated", *_JOINED}), None)
+        since = self.engine.clock.now() - self.policy.timeouts.ready
+        return last.data["by"] if last is not None and last.event == "delegated" and last.at >= since else None
 
     def reply(self, request: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
         """Return a reply to a command; the base branch is one of its facts."""
@@ -158,7 +184,7 @@ async def queue(context: CommandContext, request: CommandRequest) -> Reply:
     return await _enqueue(context, request, await _consented(context))
 
 
-async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
+async def requeue(context: CommandContext, request: CommandRequest, source: ConsentKind = ConsentKind.COMMAND) -> Reply:
     """Dequeue and queue again at the end, with the current head and new consent. Raises GitHubError, StaleRecord."""
     entry = await context.load_entry()
     if entry is not None and entry.delivery == context.delivery:
@@ -167,10 +193,12 @@ async def requeue(context: CommandContext, request: CommandRequest) -> Reply:
         return context.reply(request, ReplyKind.LANDING, accepted=False)
     # The head that it was queued with, or IMQ's own update of it: nobody has pushed since.
     bound = entry is not None and entry.head_proved and context.pull.head_sha == entry.head
-    return await _enqueue(context, request, context.pull.head_sha if bound else await _consented(context))
+    return await _enqueue(context, request, context.pull.head_sha if bound else await _consented(context), source)
 
 
-async def _enqueue(context: CommandContext, request: CommandRequest, head: str | None) -> Reply:
+async def _enqueue(
+    context: CommandContext, request: CommandRequest, head: str | None, source: ConsentKind = ConsentKind.COMMAND
+) -> Reply:
     """Queue this head, at the end if it is queued; None: no one has consented to the current one."""
     if head is None:
         return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
@@ -178,8 +206,15 @@ async def _enqueue(context: CommandContext, request: CommandRequest, head: str |
     call = enqueue.requeue if again else partial(enqueue.enqueue, may_wait=True)
     try:
         await context.permission()
-        by, source = context.by, ConsentKind.COMMAND
-        queued = await call(context.engine, context.case, by=by, head_sha=head, taken=context.taken, source=source)
+        by, taken = context.by, context.taken
+        if context.granted_by is not None:
+            # The maintainer's consent counts, with the right that the maintainer has now.
+            by, source, taken = (
+                context.granted_by,
+                ConsentKind.DELEGATED,
+                replace(taken, permission=None, person_id=None),
+            )
+        queued = await call(context.engine, context.case, by=by, head_sha=head, taken=taken, source=source)
     except RejectionError as refused:
         return _refused(context, request, refused.reason, refused.detail)
     code = ReplyKind.REQUEUED if again else _joined(context, queued.entry)
@@ -251,6 +286,15 @@ def not_ready_reply(context: CommandContext, request: CommandRequest, entry: Ent
     if first.failing:
         facts["failing"] = as_data(first.failing)
     return context.reply(request, ReplyKind.NOT_READY, reason=first.reason.value, detail=first.detail or "", **facts)
+
+
+async def delegate(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Let the author queue the pull request once, on behalf of the person who asks."""
+    queue = await change.tx.queues.find_or_create(context.repository, context.pull.base_branch, change.now)
+    number, data = context.pull.number, {"by": context.by}
+    await change.record("delegated", queue, number=number, delivery=context.delivery, data=data)
+    days = context.policy.timeouts.ready.days
+    return context.reply(request, ReplyKind.DELEGATED, author=context.pull.author, days=days)
 
 
 async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
@@ -330,6 +374,7 @@ _CHANGES = {
     CommandName.FREEZE: freeze,
     CommandName.PRIORITY: prioritise,
     CommandName.UNQUEUE: unqueue,
+    CommandName.DELEGATE: delegate,
 }
 _QUESTIONS = {CommandName.WHY: ReplyKind.WHY, CommandName.STATUS: ReplyKind.STATUS}
 
@@ -454,6 +499,8 @@ class Commands:
                     return await queue(context, request)
                 case CommandName.REQUEUE:
                     return await requeue(context, request)
+                case CommandName.ALONE:
+                    return await requeue(context, request, ConsentKind.COMMAND_ALONE)
                 case CommandName.UNQUEUE:
                     return await prepare_dequeue(context, request)
                 case CommandName.PRIORITY:

@@ -11,6 +11,10 @@ class ConsentKind(StrEnum):
 
     LABEL = "label"
     COMMAND = "command"
+    COMMAND_ALONE = "command_alone"
+    """`/queue alone`: no train tests the head with others."""
+    DELEGATED = "delegated"
+    """`/queue` by the author, for whom this person had asked by `/delegate`."""
     CALL = "call"
     """A call of the API."""
     AUTO_MERGE = "auto_merge"

@@ -26,7 +26,7 @@ from queue_engine.executor.members import (
     lacks_required,
     merges_refused,
     read_members,
-    sets_forks_aside,
+    sets_aside,
     verify,
 )
 from queue_engine.executor.run_store import TrainState, measured_limits
@@ -67,7 +67,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     entries = {each.number: each for each in state.entries}
     methods, tip = list[MergeMethod](), memory.base_tip
     await read_members(state, [entries[number] for number in new.content])
-    if await sets_forks_aside(state, [entries[number] for number in new.content], memory.base_tip):
+    if await sets_aside(state, [entries[number] for number in new.content], memory.base_tip):
         return False
     tested = [entries[number] for number in sorted(new.tested)]
     if await lacks_required(state, tested) or not await _heads_as_planned(state, tested, memory):

@@ -13,6 +13,7 @@ from posixpath import basename, dirname, normpath
 
 import structlog
 
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import MergeMethod, PullRequest, ReviewState
 from queue_engine.domain.model import Entry
@@ -184,24 +185,32 @@ async def await_workflows_permission(state: TrainState, run: Run, member: RunMem
     return True
 
 
-async def sets_forks_aside(state: TrainState, entries: Sequence[Entry], tip: str | None) -> bool:
-    """Have entries of forks tested alone whose commits no branch of IMQ's may get; whether there are any.
+async def sets_aside(state: TrainState, entries: Sequence[Entry], tip: str | None) -> bool:
+    """Have entries tested alone that somebody queued so, or whose commits of a fork no branch of IMQ's may get.
+
+    Returns whether there are any.
 
     The entries were read. `tip` is that of the base. Raises GitHubError.
     """
+    async with state.engine.store.reading() as tx:
+        asked = [each.number for each in entries if _asked_alone(await tx.consents.of(each))]
     found: dict[int, ForkEntry] = {}
     for entry in entries:
         pull = state.verified.get((entry.id, entry.version), Facts()).pull
-        if (
-            pull is not None
-            and _is_of_fork(entry, pull)
-            and (why := await _why_alone(state, entry, pull, tip)) is not None
-        ):
+        why = ForkReason.ASKED if entry.number in asked else None
+        if why is None and pull is not None and _is_of_fork(entry, pull):
+            why = await _why_alone(state, entry, pull, tip)
+        if why is not None:
             found[entry.number] = ForkEntry(entry.id, entry.queued_head, why)
             _log.info("tested_alone", repository=entry.repository.full_name, number=entry.number, why=why.value)
     if found:
         await state.remember(replace(state.memory, tested_alone={**state.memory.tested_alone, **found}))
     return bool(found)
+
+
+def _asked_alone(ledger: Iterable[HeadConsent]) -> bool:
+    """Whether the pull request was queued by `/queue alone`."""
+    return any(each.source is ConsentKind.COMMAND_ALONE for each in ledger)
 
 
 async def still_alone(state: TrainState, entry: Entry) -> bool:

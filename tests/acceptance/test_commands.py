@@ -276,3 +276,24 @@ async def test_queue_by_command_waits_for_room_in_a_full_queue(tmp_path: Path) -
         assert await held(world) == [pull.number]
         assert LABEL in pull.labels
         await world.until(lambda: first.merged and pull.merged)
+
+
+async def test_author_may_queue_once_what_a_maintainer_delegated(tmp_path: Path) -> None:
+    """P4: the maintainer's consent lands it, with the maintainer's right; a second time needs a second grant."""
+    async with a_world(tmp_path, repository={"private": False}) as world:
+        pull = await ready(world, "patch", by=None, fork_of="fern")
+        assert "confused" in reacted(await say(world, pull, "/queue", by="fern"))
+        assert "confused" in reacted(await say(world, pull, "/delegate", by="fern"))
+        await say(world, pull, "/delegate", by="mona")
+        assert "`fern` may queue this pull request" in world.comment(pull)
+        await say(world, pull, "/pause", by="rhea")
+        await say(world, pull, "/queue", by="fern")
+        (entry,) = await world.entries()
+        assert (entry.queued_by, entry.queued_head) == ("mona", pull.head_sha)
+        await say(world, pull, "/unqueue", by="fern")
+        assert "confused" in reacted(await say(world, pull, "/queue", by="fern"))
+        assert await world.entries() == ()
+        await say(world, pull, "/delegate", by="mona")
+        await say(world, pull, "/queue", by="fern")
+        await say(world, pull, "/resume", by="rhea")
+        await world.until(lambda: pull.merged)

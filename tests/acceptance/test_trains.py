@@ -53,6 +53,20 @@ async def test_train_waits_until_it_is_full_or_its_limit_is_over(tmp_path: Path)
         await world.until(lambda: pulls[3].merged, within=timedelta(minutes=5))
 
 
+async def test_pull_request_that_was_queued_alone_is_tested_with_no_other(world: World) -> None:
+    """The others share a run; it is tested by its own head once they have landed."""
+    pulls = await ready(world, "a", "b", "c")
+    await say(world, pulls[1], "/queue alone", by="mona")
+    queue_all([pulls[0], pulls[2]])
+    await world.until(lambda: all(pull.merged for pull in pulls))
+    await world.settle()
+    async with world.bot.engine.store.reading() as tx:
+        repository = world.repository.record.id
+        started = await tx.timeline_reads.of_branch(repository, "main", ["run_started"], limit=20)
+    assert started, "the others were in a train"
+    assert not any(pulls[1].number in event.data["members"] for event in started)
+
+
 async def test_one_bad_pull_request_among_five_is_ejected_and_the_others_land(world: World) -> None:
     """Green alone and red together: the member that makes runs fail is found by tests of parts."""
     pulls = await ready(

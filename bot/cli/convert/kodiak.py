@@ -42,6 +42,7 @@ _DEFAULTS = {
     "merge.message.body_type": "markdown",
     "merge.message.include_pull_request_author": False,
     "update.always": False,
+    "update.require_automerge_label": True,
     "approve.auto_approve_usernames": [],
     "approve.auto_approve_labels": [],
     "update.ignored_usernames": [],

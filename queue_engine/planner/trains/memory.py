@@ -51,8 +51,10 @@ class SequentialMode:
 
 
 class ForkReason(StrEnum):
-    """Why a pull request of a fork is tested alone, by its own head: no branch of IMQ's gets its commits."""
+    """Why a pull request, mostly of a fork, is tested alone, by its own head: no branch of IMQ's gets its commits."""
 
+    ASKED = "asked"
+    """Somebody queued it by `/queue alone`."""
     OFF = "forks_off"
     """`trains.forks` is off."""
     UNREVIEWED = "unreviewed"

@@ -191,6 +191,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "label": "merge-queue",
         "detail": "needs `design`",
     },
+    ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "days": 30},
     ReplyKind.LEFT: {"base_branch": "main"},
     ReplyKind.LANDING: {"base_branch": "main"},
     ReplyKind.NOT_QUEUED: {},

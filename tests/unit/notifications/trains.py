@@ -43,6 +43,7 @@ TRAINS: Mapping[str, Notice] = {
     "held back by one of two": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK, conflicts=(40, 41)),
     "for more pull requests": member(NoticeKind.QUEUED, TrainProgress.FILLING),
     "held back by an unknown one": member(NoticeKind.QUEUED, TrainProgress.HELD_BACK),
+    "that was queued alone": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="asked"),
     "of an unreviewed fork": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="unreviewed"),
     "of a fork that changes workflows": member(NoticeKind.QUEUED, TrainProgress.OWN_HEAD, own_head="workflows"),
     "passed": member(NoticeKind.READY, TrainProgress.PASSED, (41, 42, 43), **RUN),

@@ -11,7 +11,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import Permission, Review, ReviewState
 from queue_engine.domain.policy import Candidates, TrainForks
-from queue_engine.executor.members import sets_forks_aside
+from queue_engine.executor.members import sets_aside
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.memory import ForkReason
 from queue_engine.store import Store
@@ -103,6 +103,6 @@ async def why_alone(
     state.trains = TrainRules(Candidates.AUTO, forks=forks)
     (entry,) = state.entries
     state.verified[entry.id, entry.version] = Facts(pull=pull(head_repository=head_repository))
-    await sets_forks_aside(state, state.entries, "base-1")
+    await sets_aside(state, state.entries, "base-1")
     found = state.memory.tested_alone.get(1)
     return None if found is None else found.why
