@@ -17,7 +17,7 @@ from bot.gateway.rules.rule_schemas import BranchAnswer
 from bot.gateway.schemas import ContentAnswer, ListedPullCommitAnswer, NumberAnswer, RefAnswer, ReviewAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Unavailable
-from queue_engine.domain.facts import Branch, CommitTexts, Review
+from queue_engine.domain.facts import Branch, CommitHistory, Review
 from queue_engine.domain.model import Repository
 
 OWN_RULES = ".github"
@@ -163,11 +163,11 @@ class RepositoryApi(CommentApi):
         answers = await self._connection.items(repository, ReviewAnswer, template, {"pull_number": str(number)})
         return tuple(map(conversions.review, answers))
 
-    async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitTexts:
+    async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitHistory:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""
         commits = [each for each in await self._commits(repository, number) if len(each.parents) < 2]
         titles = (each.commit.message.strip().partition("\n")[0].strip() for each in commits)
-        return CommitTexts(co_authors(commits, author=author), tuple(filter(None, titles)))
+        return CommitHistory(co_authors(commits, author=author), tuple(filter(None, titles)))
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
         """`GET /repos/{owner}/{repo}/pulls/{pull_number}/commits`: at most 250 of them, as GitHub lists them."""

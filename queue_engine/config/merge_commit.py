@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_engine.config.document import nearest, quoted
-from queue_engine.domain.facts import CommitTexts, PullRequest
+from queue_engine.domain.facts import CommitHistory, PullRequest
 
 START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
 """Text of a body before START and after CUT is left out of the commit."""
@@ -61,7 +61,7 @@ class MergeCommit:
 def commit_message(
     templates: MergeCommit,
     pull: PullRequest,
-    texts: CommitTexts,
+    texts: CommitHistory,
     *,
     label: str,
     queued_by: str = "",

@@ -156,13 +156,13 @@ class EntryRules:
         frozenset(),
         kinds.folded(kinds.Login),
         Shared(keys.narrowed, "any authors, or some of the operator's", "pull requests of others would land"),
-        "The only authors whose pull requests are queued; none is everybody.",
+        "The only authors whose pull requests are queued; empty is all authors.",
     )
     files: tuple[str, ...] = key(
         (),
         kinds.listed(kinds.Wildcards),
         Shared(keys.narrowed, "any files, or some of the operator's", "changes of other files would land"),
-        "Files, or wildcards: a pull request that changes any others waits outside the queue; none is all files.",
+        "Files, or wildcards: a pull request that changes any others waits outside the queue; empty is all files.",
     )
     reviews_done: bool = key(
         False,

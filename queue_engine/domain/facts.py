@@ -491,7 +491,7 @@ class CheckSuite:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitTexts:
+class CommitHistory:
     """What the commits of a pull request say, merge commits aside; not trusted."""
 
     co_authors: tuple[str, ...] = ()

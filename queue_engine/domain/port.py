@@ -18,7 +18,7 @@ from queue_engine.domain.facts import (
     CheckReport,
     CheckSuite,
     Commit,
-    CommitTexts,
+    CommitHistory,
     Comparison,
     Delivery,
     HeadPush,
@@ -284,7 +284,7 @@ class Reads(Files, Protocol):
         """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
         raise AssertionError
 
-    async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitTexts:
+    async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitHistory:
         """`GET /repos/{o}/{r}/pulls/{n}/commits`: titles and authors, without the account `author`."""
         raise AssertionError
 

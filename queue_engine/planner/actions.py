@@ -10,7 +10,7 @@ from queue_engine.domain.facts import (
     CheckReport,
     CheckSuite,
     CommitFacts,
-    CommitTexts,
+    CommitHistory,
     Comparison,
     FailingCheck,
     HeadPush,
@@ -107,7 +107,7 @@ class Facts:
     """The workflows that broke on the base's own account, by their ids; None: not read."""
     ci_active_at: datetime | None = None
     """When a check reported on another commit of the repository, while this queue waited for a check to start."""
-    commit_texts: CommitTexts | None = None
+    commit_texts: CommitHistory | None = None
     """What its commits say, for the message of the commit that lands it."""
     permission: Permission | None = None
     """The present permission of the person who queued the pull request."""

@@ -21,7 +21,7 @@ from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Facts, Wait
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
-from queue_engine.planner.trains.memory import Filling, Memory, find_run
+from queue_engine.planner.trains.memory import Memory, TrainWait, find_run
 from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
 from queue_engine.planner.trains.plan import failure_ejects, plan
 from queue_engine.planner.trains.transitions import removed
@@ -227,16 +227,16 @@ def next_runs(memory: Memory, free: Collection[int], now: datetime) -> Plan:
     return plan(visible(memory, ahead_of_tested_alone(memory, free)), now.timestamp())
 
 
-def filling(memory: Memory, free: Collection[int], policy: TrainRules, now: datetime) -> Filling:
+def filling(memory: Memory, free: Collection[int], policy: TrainRules, now: datetime) -> TrainWait:
     """Return the members that wait until as many wait as a run may test, and until when; none where one preempts."""
     trains = visible(memory, ahead_of_tested_alone(memory, free))
     known = {member for run in (*trains.runs, *trains.passed) for member in run.content}
     known |= {member for run in trains.failures for member in run.suspects}
     fresh = [each for each in trains.queue if not each.qualified and each.id not in known]
     if policy.fill_wait is None or not 0 < len(fresh) < policy.max_size or any(each.preempts for each in fresh):
-        return Filling()
+        return TrainWait()
     until = datetime.fromtimestamp(min(each.since for each in fresh), UTC) + policy.fill_wait
-    return Filling(tuple(each.id for each in fresh), until) if until > now else Filling()
+    return TrainWait(tuple(each.id for each in fresh), until) if until > now else TrainWait()
 
 
 def for_candidate(policy: Policy, memory: Memory, run: Run, now: datetime) -> Policy:

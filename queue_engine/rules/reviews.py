@@ -10,7 +10,7 @@ from queue_engine.config import merge_commit
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import (
     BranchRules,
-    CommitTexts,
+    CommitHistory,
     MergeMethod,
     PullRequest,
     Review,
@@ -181,7 +181,7 @@ def commit_message(
     pull: PullRequest,
     method: MergeMethod,
     policy: Policy,
-    texts: CommitTexts | None = None,
+    texts: CommitHistory | None = None,
     *,
     queued_by: str = "",
     reviewers: Sequence[str] = (),
@@ -193,7 +193,7 @@ def commit_message(
     message = merge_commit.commit_message(
         templates,
         pull,
-        texts or CommitTexts(),
+        texts or CommitHistory(),
         label=policy.trigger_label,
         queued_by=queued_by,
         reviewers=reviewers,

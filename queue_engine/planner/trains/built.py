@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from queue_engine.config.merge_commit import MergeCommit, commit_message
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import CommitTexts, MergeMethod, PullRequest
+from queue_engine.domain.facts import CommitHistory, MergeMethod, PullRequest
 from queue_engine.domain.run import Run, RunMember
 
 _KEPT = 4
@@ -112,7 +112,7 @@ def merge_message(
     method: MergeMethod,
     queued_by: str = "",
     *,
-    texts: CommitTexts | None = None,
+    texts: CommitHistory | None = None,
     reviewers: Sequence[str] = (),
 ) -> str:
     """Return the message of the commit that merges this pull request.
@@ -124,7 +124,7 @@ def merge_message(
     wanted = commit_message(
         templates,
         pull,
-        texts or CommitTexts(),
+        texts or CommitHistory(),
         label=label,
         queued_by=queued_by,
         trailer=trailer,

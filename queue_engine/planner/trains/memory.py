@@ -75,7 +75,7 @@ class ForkEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class TrainWait:
     """Members that wait for a fuller run, and until when."""
 
     members: tuple[int, ...] = ()
@@ -113,7 +113,7 @@ class Memory:
     """Members that did not merge onto others: they are tested when one of these has landed or left."""
     tested_alone: Mapping[int, ForkEntry] = field(default_factory=dict)
     """Pull requests of forks that are tested alone, by their own heads."""
-    filling: Filling = Filling()
+    filling: TrainWait = TrainWait()
     trigger: CandidateTrigger | None = None
     """What has started every required check on a candidate of this base."""
     silent: tuple[CandidateTrigger, ...] = ()

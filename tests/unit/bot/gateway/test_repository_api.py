@@ -6,7 +6,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.domain.errors import HeadConflict, Invalid, Unavailable
-from queue_engine.domain.facts import Branch, CommitTexts, MergeMethod, Review, ReviewState
+from queue_engine.domain.facts import Branch, CommitHistory, MergeMethod, Review, ReviewState
 from queue_engine.domain.model import Repository
 from tests.unit.bot.github_double import LACKING, GitHubDouble, Says
 
@@ -119,7 +119,7 @@ async def test_co_authors_are_everybody_else_once_and_none_for_a_merge(
     commits = [commit("Ada", "ada"), commit("Bob", "bob"), commit("Eve", None), commit("Bob", "bob")]
     github.on("GET", f"{REPO}/pulls/3/commits", Says([*commits, commit("imq", "imq[bot]", parents=2)]))
     texts = await gateway.commit_texts(repository, 3, author="ada")
-    assert texts == CommitTexts(("Bob <Bob@example.org>", "Eve <Eve@example.org>"))
+    assert texts == CommitHistory(("Bob <Bob@example.org>", "Eve <Eve@example.org>"))
     pair = (
         "Co-authored-by: no title <x@x>\n\nCo-authored-by: body <x@x>\n\nSigned-off-by: Bob <b@x>\r\n"
         "co-authored-by:  Pair Partner <Pair@x.org> \nCo-authored-by: Ada <ADA@example.org>\n"

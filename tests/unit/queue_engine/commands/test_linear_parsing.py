@@ -9,7 +9,7 @@ import pytest
 
 from queue_engine.commands.commands import commands_in
 from queue_engine.config.merge_commit import MergeCommit, commit_message, without_comments
-from queue_engine.domain.facts import CommitTexts
+from queue_engine.domain.facts import CommitHistory
 from tests.unit.queue_engine.examples import pull
 
 SHORT, LONG = 16_000, 64_000
@@ -62,7 +62,9 @@ def test_description_of_any_length_is_made_a_commits_body_in_as_many_calls(shape
     """Each of them goes over the text once; nothing loops over its parts and copies the rest each time."""
     templates = MergeCommit("{title}", "{body_text}\n\n{body}")
     short, long = (
-        calls(partial(commit_message, templates, replace(pull(), body=filled(shape, size)), CommitTexts(), label="go"))
+        calls(
+            partial(commit_message, templates, replace(pull(), body=filled(shape, size)), CommitHistory(), label="go")
+        )
         for size in (SHORT, LONG)
     )
     assert long == short

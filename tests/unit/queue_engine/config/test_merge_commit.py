@@ -14,22 +14,24 @@ from queue_engine.config.merge_commit import (
     needs_commits,
     title_template,
 )
-from queue_engine.domain.facts import CommitTexts
+from queue_engine.domain.facts import CommitHistory
 from tests.unit.queue_engine.examples import pull
 
 
 def title(template: str, **facts: Any) -> str | None:
-    return commit_message(MergeCommit(template, None), pull(**facts), CommitTexts(), label="merge-queue").title
+    return commit_message(MergeCommit(template, None), pull(**facts), CommitHistory(), label="merge-queue").title
 
 
 def body(template: str, *co_authors: str, **facts: Any) -> str | None:
-    return commit_message(MergeCommit(None, template), pull(**facts), CommitTexts(co_authors), label="merge-queue").body
+    return commit_message(
+        MergeCommit(None, template), pull(**facts), CommitHistory(co_authors), label="merge-queue"
+    ).body
 
 
 def test_commit_words_without_templates_are_githubs() -> None:
     """Who configures nothing keeps what the repository's settings on GitHub say."""
     assert commit_message(
-        MergeCommit(None, None), pull(), CommitTexts(("A <a@example.com>",)), label="merge-queue"
+        MergeCommit(None, None), pull(), CommitHistory(("A <a@example.com>",)), label="merge-queue"
     ) == MergeCommit(None, None)
 
 
@@ -131,7 +133,9 @@ def test_commit_body_co_authors_are_a_block_of_their_own() -> None:
 def test_commit_words_of_anything_are_bounded_and_plain(first: str, second: str) -> None:
     """Whatever people write: a title of one line, and no trailer in the body that names a person."""
     templates = MergeCommit("{title} (#{number})", "{title}\n\n{body}\n\n{co_authors}")
-    words = commit_message(templates, pull(title=first, body=second + "\nSigned-off-by: x"), CommitTexts(), label="go")
+    words = commit_message(
+        templates, pull(title=first, body=second + "\nSigned-off-by: x"), CommitHistory(), label="go"
+    )
     assert words.title is not None
     assert len(words.title.splitlines()) == 1
     assert not any(line.casefold().startswith("signed-off-by") for line in (words.body or "").split("\n"))
@@ -142,7 +146,7 @@ def test_commit_words_of_the_longest_are_cut() -> None:
     words = commit_message(
         MergeCommit("{title} (#{number})", "{body}\n\n{co_authors}"),
         pull(title="t" * 5000, body="b" * 200_000),
-        CommitTexts(tuple(f"{n} <{n}@x.org>" for n in range(500))),
+        CommitHistory(tuple(f"{n} <{n}@x.org>" for n in range(500))),
         label="go",
     )
     assert words.title == "t" * 256 + " (#1)"
@@ -213,10 +217,10 @@ def test_trailer_names_who_queued_among_the_trailers(
     given, facts = MergeCommit(None, template), pull(title="Add", body="Why.")
     words = {"label": "go", "queued_by": "ada\nSigned-off-by: eve"}
     assert (
-        commit_message(given, facts, CommitTexts(co_authors), label="go", queued_by="ada", trailer=True).body
+        commit_message(given, facts, CommitHistory(co_authors), label="go", queued_by="ada", trailer=True).body
         == expected
     )
     forged = commit_message(
-        given, facts, CommitTexts(co_authors), label="go", queued_by=words["queued_by"], trailer=True
+        given, facts, CommitHistory(co_authors), label="go", queued_by=words["queued_by"], trailer=True
     ).body
     assert "\nSigned-off-by: eve" not in (forged or "")

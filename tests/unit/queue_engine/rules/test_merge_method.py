@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from queue_engine.config.model import MergeRules, Policy
-from queue_engine.domain.facts import CommitTexts, MergeMethod, Review, ReviewState
+from queue_engine.domain.facts import CommitHistory, MergeMethod, Review, ReviewState
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Merge, ReadFact
 from queue_engine.planner.decide import decide
@@ -54,7 +54,7 @@ def test_commit_words_are_githubs_where_nothing_is_configured() -> None:
 def test_commit_words_follow_the_templates_with_co_authors() -> None:
     """The repository's own form, made of what the pull request says."""
     policy = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}\n\n{co_authors}"))
-    title, body = commit_message(pull(title="Add", body="Why."), SQUASH, policy, CommitTexts(("B <b@x.org>",)))
+    title, body = commit_message(pull(title="Add", body="Why."), SQUASH, policy, CommitHistory(("B <b@x.org>",)))
     assert (title, body) == ("Add (#1)", "Why.\n\nCo-authored-by: B <b@x.org>")
 
 
@@ -75,7 +75,7 @@ def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:
     assert isinstance(ready(Policy(merge=MergeRules(body="{body}"))), Merge)
     named = Policy(merge=MergeRules(method=SQUASH, body="{body}\n{co_authors}"))
     assert ready(named) == ReadFact(FactKind.COMMIT_TEXTS)
-    merge = ready(named, commit_texts=CommitTexts(("B <b@x.org>",)))
+    merge = ready(named, commit_texts=CommitHistory(("B <b@x.org>",)))
     assert isinstance(merge, Merge)
     assert merge.body == "Co-authored-by: B <b@x.org>"
     assert isinstance(ready(Policy(merge=MergeRules(method=REBASE, body="{body}\n{co_authors}"))), Merge)
