@@ -24,7 +24,14 @@ def test_label_set_says_which_on_which_head() -> None:
 @pytest.mark.parametrize("action", ["closed", "reopened", "converted_to_draft", "ready_for_review"])
 def test_pull_request_event_that_may_end_consent_is_a_consent_event(action: str) -> None:
     """The engine reads the pull request then."""
-    assert _normalized("pull_request", _pull_request(action)) == _webhook_event("consent", action=action, number=3)
+    expected = _webhook_event("consent", action=action, number=3, head_sha=None)
+    assert _normalized("pull_request", _pull_request(action)) == expected
+
+
+def test_auto_merge_says_which_head_the_button_showed() -> None:
+    """P4: where the configuration has it queue, no later head is consented to."""
+    expected = _webhook_event("consent", action="auto_merge_enabled", number=3, head_sha="h1")
+    assert _normalized("pull_request", _pull_request("auto_merge_enabled")) == expected
 
 
 @pytest.mark.parametrize("label", [{"name": "merge-queue"}, None])
@@ -53,10 +60,12 @@ def test_push_to_a_pull_request_says_from_which_head_to_which() -> None:
 def test_base_or_title_edited_is_a_consent_event_and_a_body_edited_is_none() -> None:
     """What lands where is consent; a title may be one that the configuration keeps out."""
     edited = _pull_request("edited", changes={"base": {"ref": {"from": "old"}, "sha": {"from": "x"}}})
-    assert _normalized("pull_request", edited) == _webhook_event("consent", action="edited", number=3)
+    expected = _webhook_event("consent", action="edited", number=3, head_sha=None)
+    assert _normalized("pull_request", edited) == expected
     titled = _pull_request("edited", changes={"title": {"from": "old"}})
     titled["pull_request"]["title"] = "WIP: new"
-    assert _normalized("pull_request", titled) == _webhook_event("consent", action="edited", number=3, title="WIP: new")
+    expected = _webhook_event("consent", action="edited", number=3, head_sha=None, title="WIP: new")
+    assert _normalized("pull_request", titled) == expected
     assert _normalized("pull_request", _pull_request("edited", changes={"body": {"from": "old"}})) is None
 
 
