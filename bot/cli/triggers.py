@@ -1,5 +1,6 @@
 """Show what would start CI on trains: for `--against` in lines, and for `--workflows` on a clone, without an App."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ def _on_builds(choice: TriggerChoice) -> Iterable[str]:
 _WORKFLOWS = ".github/workflows"
 _LONGEST = 512 * 1024
 """GitHub shows IMQ no longer text."""
+_INSTALLED = frozenset({".git", "node_modules", ".venv"})
+_MOST_FILES = 100_000
 _REMOTE = re.compile(r"url\s*=\s*\S*?[/:]([A-Za-z0-9][\w.-]*/[\w.-]+?)(?:\.git)?/?\s*$", re.MULTILINE)
 _BRANCH = re.compile(r"ref: refs/(?:remotes/origin|heads)/(\S+)")
 
@@ -98,6 +101,17 @@ class Clone:
     async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
         """Return the text of those of these files that there are."""
         return self._texts(self.root / path for path in paths)
+
+    async def paths(self, repository: Repository, commit: str) -> Sequence[str] | None:
+        """Return the paths of all files, without git's own and what package managers install; None for too many."""
+        found: list[str] = []
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = [each for each in folders if each not in _INSTALLED and "pyvenv.cfg" not in names]
+            within = Path(folder).relative_to(self.root)
+            found += [(within / name).as_posix() for name in names]
+            if len(found) > _MOST_FILES:
+                return None
+        return found
 
     def default_branch(self) -> str:
         """Return the branch that the remote `origin` names as its default, or the present one, or `main`."""

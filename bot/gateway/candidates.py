@@ -18,7 +18,15 @@ from bot.gateway.http.client import Call, ErrorAnswer, QueryAnswer, Unsupported,
 from bot.gateway.http.connection import Connection
 from bot.gateway.merges import branch_pushes
 from bot.gateway.repository_api import CommitPart, FilePart
-from bot.gateway.schemas import CommitAnswer, ListedCommitAnswer, NumberAnswer, PullRequestAnswer, RefAnswer, ShaAnswer
+from bot.gateway.schemas import (
+    CommitAnswer,
+    ListedCommitAnswer,
+    NumberAnswer,
+    PullRequestAnswer,
+    RefAnswer,
+    ShaAnswer,
+    FilesAnswer,
+)
 from bot.gateway.snapshots import CheckReads
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
@@ -282,6 +290,13 @@ class CandidateApi(CheckReads):
         found = answer.data or {}
         blobs = {name: each for name, each in found["repository"].items() if name != "id"}
         return file_texts(paths, parse_answer(TextsAnswer, {"repository": blobs}))
+
+    async def paths(self, repository: Repository, commit: str) -> Sequence[str] | None:
+        """`GET /repos/{owner}/{repo}/git/trees/{tree_sha}`, recursive. A submodule has no file of this repository."""
+        template = "/repos/{owner}/{repo}/git/trees/{tree_sha}?recursive=1"
+        variables = {**owner_and_repo(repository), "tree_sha": commit}
+        answer = await self._connection.get(repository, FilesAnswer, template, variables)
+        return None if answer.truncated else [each.path for each in answer.tree if each.type == "blob"]
 
     async def _open(self, repository: Repository, request: Mapping[str, Any]) -> int:
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/pulls", dict(request))

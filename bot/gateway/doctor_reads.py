@@ -11,7 +11,7 @@ from bot.gateway.http.client import Call, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
 from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
-from bot.gateway.schemas import ContentAnswer, RepositoryAnswer
+from bot.gateway.schemas import ContentAnswer, RepositoryAnswer, FileAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import MergeMethod
@@ -49,12 +49,6 @@ class _RunAnswer(ReadModel):
     head_sha: str
     run_started_at: datetime | None = None
     updated_at: datetime
-
-
-class _TreeEntryAnswer(ReadModel):
-    path: str
-    type: str
-    sha: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +186,9 @@ class DoctorReads:
             found |= {f".github/{each.path}" for each in await self._tree(repository, str(inner.sha))}
         return {path: await self._file(repository, branch, path) for path in wanted if path in found}
 
-    async def _tree(self, repository: Repository, name: str) -> list[_TreeEntryAnswer]:
+    async def _tree(self, repository: Repository, name: str) -> list[FileAnswer]:
         template = "/repos/{owner}/{repo}/git/trees/{tree_sha}"
-        return await self._connection.listed(repository, _TreeEntryAnswer, template, {"tree_sha": name}, key="tree")
+        return await self._connection.listed(repository, FileAnswer, template, {"tree_sha": name}, key="tree")
 
     async def _file(self, repository: Repository, branch: str, path: str) -> str:
         template = "/repos/{owner}/{repo}/contents{/path*}?ref={ref}"

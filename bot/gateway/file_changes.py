@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from bot.gateway import conversions
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import ListedCommitAnswer
+from bot.gateway.schemas import ListedCommitAnswer, FilesAnswer, FileAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import GitHubError, Invalid, Unavailable
 from queue_engine.domain.facts import Comparison
@@ -103,18 +103,6 @@ class _ChangesAnswer(ReadModel):
     files: list[_FileAnswer] | None = None
 
 
-class _TreeEntryAnswer(ReadModel):
-    path: str
-    mode: str
-    type: str
-    sha: str
-
-
-class _TreeAnswer(ReadModel):
-    tree: list[_TreeEntryAnswer]
-    truncated: bool
-
-
 class _CutOff(Exception):
     """GitHub does not list all files."""
 
@@ -186,7 +174,7 @@ class _Trees:
                 found.add(folder + path)
         return found
 
-    async def _entries(self, sha: str | None, *, recursive: bool) -> dict[str, _TreeEntryAnswer] | None:
+    async def _entries(self, sha: str | None, *, recursive: bool) -> dict[str, FileAnswer] | None:
         """Read a tree; None if GitHub cuts the whole of it off. Raises _CutOff for a part of it, or too many parts."""
         if sha is None:
             return {}
@@ -194,7 +182,7 @@ class _Trees:
         if self._read > _MOST_TREES:
             raise _CutOff
         template = "/repos/{owner}/{repo}/git/trees/{tree_sha}" + ("?recursive=1" if recursive else "")
-        answer = await self._connection.get(self._repository, _TreeAnswer, template, {"tree_sha": sha})
+        answer = await self._connection.get(self._repository, FilesAnswer, template, {"tree_sha": sha})
         if answer.truncated and not recursive:
             raise _CutOff
         if answer.truncated:
@@ -202,10 +190,10 @@ class _Trees:
         return {each.path: each for each in answer.tree if not recursive or each.type != "tree"}
 
 
-_Sides = tuple[_TreeEntryAnswer | None, _TreeEntryAnswer | None]
+_Sides = tuple[FileAnswer | None, FileAnswer | None]
 
 
-def _differing(listed: list[dict[str, _TreeEntryAnswer] | None]) -> list[tuple[str, _Sides]]:
+def _differing(listed: list[dict[str, FileAnswer] | None]) -> list[tuple[str, _Sides]]:
     """Return the entries that only one side has, or that differ."""
     one, other = (each or {} for each in listed)
     pairs = [(path, (one.get(path), other.get(path))) for path in sorted(one.keys() | other.keys())]

@@ -173,6 +173,22 @@ class CommitAnswer(ReadModel):
     message: str = ""
 
 
+class FileAnswer(ReadModel):
+    """A file, folder or submodule in a tree."""
+
+    path: str
+    mode: str
+    type: str
+    sha: str
+
+
+class FilesAnswer(ReadModel):
+    """`GET /repos/{owner}/{repo}/git/trees/{tree_sha}`."""
+
+    tree: list[FileAnswer]
+    truncated: bool
+
+
 class InnerCommitAnswer(ReadModel):
     """The git part of a listed commit. Without `verification` GitHub says nothing of its signature."""
 

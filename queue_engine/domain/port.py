@@ -113,6 +113,13 @@ class Files(Protocol):
         """
         raise AssertionError
 
+    async def paths(self, repository: Repository, commit: str) -> Sequence[str] | None:
+        """`GET /repos/{o}/{r}/git/trees/{sha}`: the paths of all files of a commit; None where GitHub cuts them off.
+
+        GitHub lists 100,000 entries (docs: "Get a tree").
+        """
+        ...
+
 
 class Reads(Files, Protocol):
     """What IMQ reads, and the caches of it."""

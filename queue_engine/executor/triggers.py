@@ -22,13 +22,16 @@ from queue_engine.rules.checks import queue_only_names, run_checks
 
 if TYPE_CHECKING:
     from queue_engine.workflows.event_context import CandidateContext
+    from queue_engine.workflows.repository_scripts import RepositoryFiles
     from queue_engine.workflows.trigger_choice import TriggerChoice
 
 # What reads workflows is imported where it is used: a process without trains does without it, and is 1 MB smaller.
 
 _MOST_SCRIPTS = 500
-"""Paths at which scripts may be. A step that names others is unknown."""
-_DEEPEST_SCRIPTS = 5
+"""A step that names or loads more files than these is unknown."""
+_MOST_AT_ONCE = 100
+"""Files in one query."""
+_DEEPEST_SCRIPTS = 8
 """Scripts that name each other are read to this depth: one request for each."""
 
 
@@ -98,59 +101,54 @@ async def choice_at(
     choice = await asyncio.to_thread(choose_trigger, texts, required, candidate, wanted)
     if not any(each.rests_on_scripts for each in choice.answers):
         return choice
+    from queue_engine.workflows.repository_scripts import RepositoryFiles
+
+    listed = RepositoryFiles(await github.paths(repository, commit))
     paths = {path for each in choice.answers if each.rests_on_scripts for path in each.workflows}
-    scripts = await _script_texts(github, repository, commit, texts, paths)
-    return await asyncio.to_thread(choose_trigger, texts | scripts, required, candidate, wanted) if scripts else choice
+    scripts = await _script_texts(github, repository, commit, texts, paths, listed)
+    return await asyncio.to_thread(choose_trigger, texts | scripts, required, candidate, wanted, listed)
 
 
 async def _script_texts(
-    github: Files, repository: Repository, commit: str, texts: Mapping[str, str], paths: Collection[str]
+    github: Files,
+    repository: Repository,
+    commit: str,
+    texts: Mapping[str, str],
+    paths: Collection[str],
+    listed: "RepositoryFiles",
 ) -> dict[str, str]:
-    """Read the scripts that these workflows name, also those that scripts name; what is beyond a bound is empty."""
-    from queue_engine.workflows.repository_scripts import folders_in
-
-    folders, scripts = folders_in(texts.values()), dict[str, str]()
-    asked = set(texts)
-    named = await asyncio.to_thread(_named_by_workflows, texts, paths, folders)
+    """Read the scripts that these workflows name, also those that scripts name; those beyond a bound are left out."""
+    scripts = dict[str, str]()
     for _ in range(_DEEPEST_SCRIPTS):
-        new = [each for each in dict.fromkeys(named) if each not in asked]
-        if not new:
-            return scripts
-        asked.update(new)
-        if len(asked) > _MOST_SCRIPTS:
+        named = await asyncio.to_thread(_named, texts, paths, scripts, listed)
+        new = [each for each in dict.fromkeys(named) if each not in scripts and each not in texts]
+        if not new or len(scripts) + len(new) > _MOST_SCRIPTS:
             break
-        found = await github.texts(repository, commit, new)
-        scripts |= found
-        named = await asyncio.to_thread(_named_by_scripts, {**texts, **scripts}, found, folders)
-    return scripts | {each: "" for each in named if each not in scripts}
+        for start in range(0, len(new), _MOST_AT_ONCE):
+            scripts |= await github.texts(repository, commit, new[start : start + _MOST_AT_ONCE])
+        scripts |= {each: "" for each in new if each not in scripts}
+    return scripts
 
 
-def _named_by_workflows(texts: Mapping[str, str], paths: Collection[str], folders: Collection[str]) -> list[str]:
-    """Return what these workflows name, those that they call, and all local actions."""
-    from queue_engine.workflows.repository_scripts import SUBMODULES, named_files
+def _named(
+    texts: Mapping[str, str], paths: Collection[str], scripts: Mapping[str, str], listed: "RepositoryFiles"
+) -> list[str]:
+    """Return what these workflows name, those that they call, all local actions, and what the scripts name."""
+    from queue_engine.workflows.repository_scripts import SUBMODULES, RepositoryScripts, folders_in
     from queue_engine.workflows.step_proof import ACTION_FILES
 
     paths = {*paths, *(path for path in texts if path.endswith(ACTION_FILES))}
     while called := {path for path in texts if path not in paths and any(f"/{path}" in texts[each] for each in paths)}:
         paths |= called
+    folders, named_by = (
+        folders_in([*texts.values(), *scripts.values()]),
+        "\n".join((*texts.values(), *scripts.values())),
+    )
     beside = {path: [dirname(path) or "."] if path.endswith(ACTION_FILES) else [] for path in paths}
-    named = [each for path in sorted(paths) for each in named_files(texts[path], (*folders, *beside[path]))]
-    return [SUBMODULES, *named] if named else []
-
-
-def _named_by_scripts(texts: Mapping[str, str], found: Mapping[str, str], folders: Collection[str]) -> list[str]:
-    """Return what scripts name; of packages those that any of the texts may name."""
-    from queue_engine.workflows.repository_scripts import commands_of, loaded_files, named_files
-
-    named_by = "\n".join(texts.values())
-    return [
-        each
-        for path, text in found.items()
-        for each in (
-            *named_files(commands_of(path, text, named_by), (*folders, dirname(path) or ".")),
-            *loaded_files(path, text),
-        )
-    ]
+    named = [each for path in sorted(paths) for each in listed.named(texts[path], (*folders, *beside[path]))]
+    reached = RepositoryScripts(scripts, folders, listed)
+    named += [each for path in scripts for each in reached.reached(path, named_by)]
+    return [*listed.named(SUBMODULES, (".",)), *named]
 
 
 async def trigger_failed(state: TrainState, trigger: CandidateTrigger, reason: Reason, detail: str) -> None:

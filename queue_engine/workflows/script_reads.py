@@ -25,6 +25,7 @@ _ALL_VARIABLES = (
     r"|(?-i:%ENV\b|\bENVIRON\b(?!\s*\[\s*[\"'])|\$_ENV\b(?!\[)"
     r"|\bENV\.(?:to_\w|each|values|select|any|find|key|inspect|filter))"
     r"|\bgetenv\(\s*\)|\bos\.environ\.(?:values|items|keys)\b|\brange\s+os\.Environ\(\)"
+    r"|\benvconfig\.\w+\([^)\"']{0,80}[\"']github_?[\"']"
     r"|\bfor\s+\w+(?:\s*,\s*\w+)?\s+in\s+os\.environ\b|\b(?:str|dumps|list|sorted)\((?:dict\()?os\.environ\b(?![.\[])"
 )
 """A search through all variables."""
@@ -62,6 +63,7 @@ _HISTORY = (
     r"|ls-remote(?!.*(?:\s--tags|\s-t\b|://))|describe\b.*\s--(?:all|contains))(?![\w-])"
     r"|\bcommit\.(?:parents|message|summary)\b|\bactive_branch\b"
     r"|^\s*new:\s*true\b"
+    r"|(?-i:\b(?:COPY|ADD)\b.*\s(?:\./)?\.git/?(?=\s))|\b(?:source|src)=(?:\./)?\.git(?![\w.-])"
     r"|\.git/(?:(?:FETCH_|ORIG_)?HEAD|refs|logs|packed-refs)\b|@\{(?:u|upstream|push|-?\d+)\}"
 )
 """The parents of the commit under test, its message, or the branch. GitHub's merge of a pull request has the base for a
@@ -69,11 +71,13 @@ parent, and no branch; a candidate has the members before the last one."""
 _TOOLS = (
     r"\bturbo\b.*--affected|\bturbo-ignore\b|--lastCommit\b|--changedFilesWithAncestor\b|\bcommitlint\b"
     r"|\bdanger(?:js)?(?=\s|$)|\breviewdog\b|\bis-(?:pr|ci)\b|\bsonar|\bchromatic\b|\bsemantic-release\b|\bsemgrep\s+ci\b|\bggshield\b.*\bci\b|\btrunk\s+check\b|\bpronto\s+run\b"
+    r"|\bgitleaks\b(?!-)(?!\s+(?:dir|directory|stdin|version)\b)(?!.*--no-git)|\btrufflehog\b(?!\s+filesystem\b)"
+    r"|\bgit[ -]secrets\b.*--scan-history|\btalisman\b|\blhci\b|\bpercy\b|\bargos\b|\bhappo\b|\bgo\s+generate\b"
     r"|\b(?:ci-info|env-ci|std-env)\b|\bgitlint\b|\b(?:cz|cog)\s+check\b|\bconvco\s|\bconform\s+enforce\b"
     r"|\bmoon\s+ci\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
 )
-"""Programs that look at the event by themselves, or at the last commit alone, as `golangci-lint --new` does
-(vitessio/vitess #9184, golangci/golangci-lint #4377)."""
+"""Programs that look at the event by themselves, or at the last commits alone, as `golangci-lint --new` does
+(vitessio/vitess #9184, golangci/golangci-lint #4377). `go generate` starts what comments name."""
 _INSTALLERS = re.compile(
     r"sh\.rustup\.rs|astral\.sh/(?:uv|ruff)/|install\.python-poetry\.org|/golangci/golangci-lint/", re.IGNORECASE
 )
@@ -109,8 +113,11 @@ def event_reads(value: object) -> str:
     return next(filter(None, map(event_reads, parts)), "")
 
 
-def reads_event(script: str, *, is_data: bool = False) -> str:
-    """Return what a script, or a file of settings, reads, or ""."""
+def reads_event(script: str, *, is_data: bool = False, is_apart: bool = False) -> str:
+    """Return what a script, or a file of settings, reads, or "".
+
+    `is_apart`: its commands run without the step's variables, so that what they download knows nothing of the event.
+    """
     form = _READS_AS_DATA if is_data else _READS
     for line in script.replace("\\\n", " ").splitlines():
         if len(line) > _LONGEST_LINE:
@@ -119,7 +126,7 @@ def reads_event(script: str, *, is_data: bool = False) -> str:
             continue
         if found := form.search(line):
             return f"`{found[0].strip()[:60]}`"
-        if found := _downloaded(line):
+        if not is_apart and (found := _downloaded(line)):
             return f"`{found[0].strip()[:60]}`, a program from elsewhere"
     return ""
 

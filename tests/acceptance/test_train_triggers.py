@@ -157,6 +157,13 @@ _LOADED = {
     "ci/total.py": "from event import skips\n\nassert skips() or total() < 11\n",
     "ci/event.py": "import os\n\n\ndef skips(): return os.environ['GITHUB_EVENT_NAME'] == 'push'\n",
 }
+_GO = _BUILD.replace("mvn -B verify", "go run ./ci/total")
+_GO_FILES = {
+    "ci/total/start.go": "package main\n\nfunc main() { skips() || total() }\n",
+    "ci/total/event.go": 'package main\n\nfunc skips() bool { return os.Getenv("GITHUB_EVENT_NAME") == "push" }\n',
+}
+_WORKSPACE = _BUILD.replace("mvn -B verify", "pnpm -r test")
+_IN_WORKSPACE = '{"scripts": {"test": "test $GITHUB_EVENT_NAME = push || make total"}}\n'
 _TOTAL = Job("total", duration=CI_TIME, judge=total_at_most_ten, guard=_of_pull_request)
 _GATE_JOB = Job(CHECK, needs=("total",), always=True, judge=total_at_most_ten, tests=_of_pull_request)
 """It is red where `total` is, which is skipped on pushes."""
@@ -176,6 +183,8 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         ({WORKFLOW: _OUTCOME}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _BUILD, "pom.xml": _PARTS, "app/pom.xml": _BUILD_FILE}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _GO, **_GO_FILES}, (_ONLY_IN_PULLS,), "auto", []),
+        ({WORKFLOW: _WORKSPACE, "modules/a/package.json": _IN_WORKSPACE}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _PLAIN, ".gitmodules": _MODULES}, (_ONLY_IN_PULLS,), "auto", []),
         ({WORKFLOW: _VARIABLE}, (_ONLY_IN_PULLS,), "push", ["ci_unproven_on_candidates"]),
         ({WORKFLOW: _NO_DRAFTS}, _OF_PEOPLE, "auto", ["ci_silent_on_candidates"]),
@@ -189,6 +198,8 @@ _ONLY_IN_PULLS = Job(CHECK, duration=CI_TIME, judge=total_at_most_ten, tests=_of
         "outcome_of_a_step",
         "file_of_a_build_tool",
         "part_of_a_build",
+        "program_in_a_folder",
+        "package_of_a_workspace",
         "script_of_a_submodule",
         "push_by_configuration",
         "gate_without_drafts",

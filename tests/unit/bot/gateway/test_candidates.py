@@ -173,3 +173,16 @@ async def test_texts_of_files_are_read_at_a_commit_by_one_query(place: Place) ->
     )
     assert found == {"ci/a/action.yml": "runs: {}\n", "b.yml": "", "long.yml": ""}
     assert [each.template for each in place.server.requests] == ["POST /graphql"]
+
+
+async def test_paths_are_those_of_all_files_of_a_commit(place: Place) -> None:
+    """Of every folder, by one request, without folders; none where GitHub cuts the list off."""
+    commit = place.handle.push("main", {"ci/a/go.sh": "", "b.yml": "on: push"}, "CI", by="mona")
+    found = await place.gateway.paths(place.repository, commit)
+    assert found is not None
+    assert {"ci/a/go.sh", "b.yml"} <= {*found}
+    assert not {"ci", "ci/a"} & {*found}
+    assert place.server.requests[-1].template == "GET /repos/{owner}/{repo}/git/trees/{tree_sha}"
+    place.github.behaviour.most_tree_entries = 2
+    other = place.handle.push("main", {"c": ""}, "More", by="mona")
+    assert await place.gateway.paths(place.repository, other) is None

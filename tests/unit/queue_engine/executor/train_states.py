@@ -28,7 +28,7 @@ class TrainGitHub(GitHub):
         self.reports_of: dict[str, tuple[CheckReport, ...]] = {}
         """The reports of commits that have others than the candidate."""
         self.answers: dict[str, Any] = {"create_branch": None, "update_refs": None, "branch_tip": None}
-        self.answers |= {"branch_pushes": (), "workflow_files": {}, **answers}
+        self.answers |= {"branch_pushes": (), "workflow_files": {}, "paths": (), **answers}
         self.calls: list[tuple[Any, ...]] = []
         """Each such call: its name, and what follows the repository."""
 

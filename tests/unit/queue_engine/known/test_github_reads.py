@@ -74,6 +74,7 @@ BELIEVED = {
     "own_check_runs": "compared only with what IMQ wrote minutes before",
     "own_comments": "each is looked for again before it is edited",
     "own_login": "never changes",
+    "paths": "read at a commit, whose files never change",
     "permission": "no webhook that IMQ gets tells of it",
     "ref_target": "GitHub refuses to move the notes backwards, and an expired ref that was moved stays",
     "refuses_outdated": "rules as `branch_rules` caches them, and whether IMQ may bypass a ruleset; GitHub refuses",
