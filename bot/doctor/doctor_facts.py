@@ -34,7 +34,9 @@ from queue_engine.rules.checks import run_checks
 from queue_engine.rules.consent import made_by
 from queue_engine.store import Store
 from queue_engine.workflows.event_context import CandidateContext
+from queue_engine.workflows.job_checks import merge_group_jobs
 from queue_engine.workflows.trigger_choice import TriggerChoice
+from queue_engine.workflows.workflow_file import read_workflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class RepositoryFacts:
     renovate: tuple[str, Mapping[str, Any]] | None = None
     """The path and the content of Renovate's configuration."""
     dependabot: Mapping[str, Any] | None = None
+    merge_group_jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Jobs that only GitHub's own merge queue starts, by their workflow file."""
     trains: TrainFacts | None = None
     """None without trains, and where IMQ could not read what decides about them."""
     tested_again: BaseRuns | None = None
@@ -235,7 +239,8 @@ class RepositoryReads:
         except GitHubError as error:
             return RepositoryFacts(repository, "", self._policy, unread=(f"its settings: {error.message}",))
         branch = settings.default_branch
-        if await read_part(f"the branch {branch}", self._is_empty(repository, branch), False):
+        tip = await read_part(f"the branch {branch}", self._tip(repository, branch), "")
+        if tip is None:
             return RepositoryFacts(repository, branch, self._policy, auto_merge=settings.auto_merge)
         own = (self._policy, None)
         policy, config_error = await read_part(".github/imq.yml", self._configured(repository, branch), own)
@@ -245,6 +250,7 @@ class RepositoryReads:
         rulesets = await read_part("its rulesets", reads.rulesets(repository), ())
         heads = await read_part("its checks", self._heads(repository, branch), ())
         files = await read_part("its files", reads.files(repository, branch, (*_RENOVATE, *_DEPENDABOT)), {})
+        jobs = await read_part("its workflows", self._merge_group_jobs(repository, branch, tip), {})
         trains = await read_part("what decides about trains", self._trains(repository, branch, rules, policy), None)
         again = await read_part("its workflow runs", self._tested_again(repository, branch), None)
         return RepositoryFacts(
@@ -261,6 +267,7 @@ class RepositoryReads:
             heads=heads,
             renovate=next(((path, content) for path in _RENOVATE if (content := _mapping(files.get(path)))), None),
             dependabot=next((found for path in _DEPENDABOT if (found := _mapping(files.get(path)))), None),
+            merge_group_jobs=jobs,
             trains=trains,
             tested_again=again,
             unread=tuple(unread),
@@ -298,9 +305,16 @@ class RepositoryReads:
         except ConfigError as error:
             return self._policy, error
 
-    async def _is_empty(self, repository: Repository, branch: str) -> bool:
-        """Whether the repository has no commit yet."""
-        return await self._gateway.branch_tip(repository, branch) is None
+    async def _tip(self, repository: Repository, branch: str) -> str | None:
+        """Return the tip of a branch; None if the repository has no commit yet."""
+        tip = await self._gateway.branch_tip(repository, branch)
+        return None if tip is None else tip.sha
+
+    async def _merge_group_jobs(self, repository: Repository, branch: str, tip: str) -> Mapping[str, Sequence[str]]:
+        texts = await self._gateway.workflow_files(repository, tip) if tip else {}
+        candidate = CandidateContext(repository.full_name, branch, f"imq/{branch}/0", default_branch=branch)
+        named = {path: text for path, text in texts.items() if "merge_group" in text}
+        return merge_group_jobs(await asyncio.to_thread(read_workflows, named), candidate)
 
     async def _rules(self, repository: Repository, branch: str) -> BranchRules | None:
         return await self._gateway.branch_rules(repository, branch)

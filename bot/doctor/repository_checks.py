@@ -14,6 +14,8 @@ _CONFIGURATION = "docs/configuration.md#keys"
 _REASONS = "docs/troubleshooting.md#reason-codes"
 _ONLY_IMQ = "docs/self-hosting.md#let-only-imq-merge"
 _RELEASES = "docs/configuration.md#release-bots"
+_QUEUE_ONLY = "docs/configuration.md#checks-that-run-in-the-queue-alone"
+_MOST_JOBS = 3
 _NOTHING_LANDS = "No pull request can land."
 
 
@@ -40,6 +42,7 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
         )
     yield from _labels(facts)
     yield from _teams(facts)
+    yield from _merge_group(facts)
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)
         yield from _own_check(facts, facts.rules)
@@ -103,6 +106,20 @@ def _teams(facts: RepositoryFacts) -> Iterator[Finding]:
             "Members of that team cannot queue without the permission that others need.",
             "Correct `who_may_queue.teams`, or grant IMQ's App `members: read` on the organisation.",
             "docs/configuration.md#teams",
+        )
+
+
+def _merge_group(facts: RepositoryFacts) -> Iterator[Finding]:
+    for path, jobs in facts.merge_group_jobs.items():
+        named = ", ".join(f"`{each}`" for each in jobs[:_MOST_JOBS])
+        more = len(jobs) - _MOST_JOBS
+        yield _finding(
+            facts,
+            "merge_group_alone",
+            f"Only `merge_group` starts {named}{f' and {more} more' if more > 0 else ''} of {path}.",
+            "GitHub sends that event for its own merge queue only, so these jobs test nothing that IMQ lands.",
+            "Let `pull_request` start them, too; for the queue alone, use its type `labeled` and `checks.queue_only`.",
+            _QUEUE_ONLY,
         )
 
 

@@ -20,12 +20,12 @@ from bot.gateway.merges import branch_pushes
 from bot.gateway.repository_api import CommitPart, FilePart
 from bot.gateway.schemas import (
     CommitAnswer,
+    FilesAnswer,
     ListedCommitAnswer,
     NumberAnswer,
     PullRequestAnswer,
     RefAnswer,
     ShaAnswer,
-    FilesAnswer,
 )
 from bot.gateway.snapshots import CheckReads
 from queue_engine.core.read_model import ReadModel

@@ -11,7 +11,7 @@ from bot.gateway.http.client import Call, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import push_refusals
 from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
-from bot.gateway.schemas import ContentAnswer, RepositoryAnswer, FileAnswer
+from bot.gateway.schemas import ContentAnswer, FileAnswer, RepositoryAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound
 from queue_engine.domain.facts import MergeMethod

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from bot.gateway import conversions
 from bot.gateway.http.connection import Connection
-from bot.gateway.schemas import ListedCommitAnswer, FilesAnswer, FileAnswer
+from bot.gateway.schemas import FileAnswer, FilesAnswer, ListedCommitAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import GitHubError, Invalid, Unavailable
 from queue_engine.domain.facts import Comparison

@@ -75,6 +75,21 @@ def job_checks(
         return [JobCheck("", "", ANY, None, why, untested=_perhaps(scope))]
 
 
+def merge_group_jobs(files: Mapping[str, WorkflowFile], candidate: CandidateContext) -> Mapping[str, Sequence[str]]:
+    """Return the jobs that only GitHub's own merge queue starts, by the files that `merge_group` starts."""
+    found: dict[str, Sequence[str]] = {}
+    authored = job_checks(files, WorkflowEvent.AUTHOR, candidate)
+    for path, workflow in files.items():
+        if "merge_group" not in workflow.events:
+            continue
+        never = {each.job for each in authored if each.path == path and each.runs is False}
+        is_alone = not starts(workflow, WorkflowEvent.AUTHOR, candidate).answer
+        guarded = [each for each in workflow.jobs if is_alone or "merge_group" in str(workflow.jobs[each].get("if"))]
+        if jobs := [each for each in guarded if each in never]:
+            found[path] = jobs
+    return found
+
+
 def _of_file(files: Mapping[str, WorkflowFile], workflow: WorkflowFile, scope: StepScope) -> Sequence[JobCheck]:
     event, candidate = scope.event, scope.candidate
     if workflow.fault is not None:

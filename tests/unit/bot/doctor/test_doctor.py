@@ -108,6 +108,10 @@ def use_up_budget(place: Place) -> None:
     place.server.limits.budget(f"installation {place.installation.id}").used = 4_900
 
 
+SLOW = "{soak: {runs-on: ubuntu-latest, steps: [{run: make}]}, e2e: {runs-on: ubuntu-latest, steps: [{run: make}]}}"
+BOTH = "[pull_request, merge_group]"
+GUARDED = SLOW.replace("e2e: {", "e2e: {if: github.event_name == 'merge_group', ")
+
 SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("permission_missing", "contents: write", lack_permission),
     ("permission_not_accepted", "checks: write", leave_permission_unaccepted),
@@ -127,6 +131,8 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("untested_paths_without_effect", "requires up-to-date branches", keep_results),
     ("tested_refs_without_effect", "names lint", push(".github/imq.yml", "merge: {tested_refs: [ci/test, lint]}\n")),
     ("native_queue_required", "merge queue", require_native_queue),
+    ("merge_group_alone", "`soak`, `e2e`", push(".github/workflows/slow.yml", f"on: merge_group\njobs: {SLOW}")),
+    ("merge_group_alone", "starts `e2e` of", push(".github/workflows/ci.yml", f"on: {BOTH}\njobs: {GUARDED}")),
     ("push_restricted", "restricts who can push", restrict_pushes),
     ("branch_locked", "locked", lock),
     ("ruleset_bypassed", "bypass mode: always", bypass),
@@ -146,6 +152,7 @@ async def test_sound_installation_has_no_finding(place: Place) -> None:
     updates = "updates:\n  - package-ecosystem: pip\n    rebase-strategy: disabled\n"
     push(".github/dependabot.yml", updates)(place)
     push(".github/imq.yml", "depth: 5\n")(place)
+    push(".github/workflows/slow.yml", f"on: {BOTH}\njobs: {SLOW}")(place)
     place.repository.add_ruleset("Reviews", required_checks=["ci/test"], strict=True, bypass={"mona": "always"})
     report = await place.examine()
     assert report.findings == ()
