@@ -133,8 +133,15 @@ def _of_comment(pull: PullRequest, kind: str | None, entry: Entry | None, wanted
         yield "a comment that says it has left"
     # IMQ closes what GitHub does not mark as merged, and says so; so it does of commits that were pushed too late.
     explained = wanted is not None and (wanted.closed_unmerged or wanted.unlanded_head is not None)
-    if kind == NoticeKind.LANDED and not pull.merged and not explained:
+    # A pull request that a person closed before GitHub showed its landing stays closed, although its commits landed.
+    landed = pull.state == "closed" and _is_in_base(pull)
+    if kind == NoticeKind.LANDED and not pull.merged and not explained and not landed:
         yield "a comment that says it has landed"
+
+
+def _is_in_base(pull: PullRequest) -> bool:
+    tip = pull.repository.git.branch(pull.base_branch)
+    return tip is not None and pull.repository.git.is_ancestor(pull.head_sha, tip)
 
 
 def _of_check_runs(pull: PullRequest, app: App, entry: Entry | None, wanted: Notice | None) -> Iterator[str]:

@@ -58,3 +58,22 @@ async def test_member_that_github_never_shows_as_merged_is_closed_with_its_commi
         assert "closed it" not in world.comment(kept)
         assert world.spoken(gone) == 1
         assert closes(world) == 1
+
+
+async def test_member_that_a_person_closes_before_github_shows_its_landing_has_landed(tmp_path: Path) -> None:
+    """P6: its commits are on the base, so the comment is true; where they are not, the harness finds that."""
+    async with a_train_world(tmp_path, settings=FEW_SWEEPS) as world:
+        world.github.timings.merged_by_push = NEVER
+        kept, gone = await ready(world, "a", "b")
+        queue_all([kept, gone])
+        await world.until(lambda: {"a.py", "b.py"} <= set(world.repository.files("main")))
+        gone.close(by="mona")
+        await world.pass_time(timedelta(hours=26))
+        assert (gone.state, gone.merged) == ("closed", False)
+        assert "Landed on `main`" in world.comment(gone)
+        assert world.spoken(gone) == 1
+        assert await world.contradictions() == []
+        record, tip = world.repository.record, world.repository.sha("main")
+        record.git.set_ref("heads/main", world.repository.log("main")[-1].sha)
+        assert [each for each in await world.contradictions() if each.startswith(f"#{gone.number} ")] != []
+        record.git.set_ref("heads/main", tip)
