@@ -277,6 +277,7 @@ class RepositoryFiles:
         """By their folder, with the program that loads each."""
         self._folders = {"."}
         self._found: dict[str, Sequence[str]] = {}
+        self._named: dict[tuple[str, Collection[str], bool], list[str]] = {}
         for path in self._sorted:
             folder, _, name = path.rpartition("/")
             self._by_name[name].append(path)
@@ -293,6 +294,12 @@ class RepositoryFiles:
 
     def named(self, text: str, folders: Collection[str], *, is_data: bool = False) -> list[str]:
         """Return the files that commands in these folders name, or that their programs load."""
+        key = text, tuple(folders), is_data
+        if key not in self._named:
+            self._named[key] = self._find_named(*key)
+        return self._named[key]
+
+    def _find_named(self, text: str, folders: Collection[str], is_data: bool) -> list[str]:
         tokens = _tokens(text)
         found = [path for each in tokens for path in self._of_token(each, folders)]
         if not is_data:
@@ -428,6 +435,8 @@ class RepositoryScripts:
     folders: Collection[str] = (".",)
     """In which steps run commands."""
     files: RepositoryFiles = field(default_factory=lambda: RepositoryFiles(()))
+    _answers: dict[tuple[str, str, bool], tuple[str, list[tuple[str, str]]]] = field(default_factory=dict)
+    """What is known of a script: why it reads the event, and which others it reaches."""
 
     def of_step(self, step: Mapping[str, Any], folder: object, beside: str) -> str:
         """Return which script of a step reads the event, or cannot be read, and why; "" for none.
@@ -462,29 +471,40 @@ class RepositoryScripts:
         if computed := _COMPUTED.search(text) or _SELECTED.search(text):
             return f"a script whose name is computed: `{computed[0]}`"
         folders = tuple(dict.fromkeys((*self.folders, beside)))
-        visited: set[tuple[str, str]] = set()
+        visited: set[tuple[str, str, bool]] = set()
         if brought := self._of_submodule(text, folders):
             return f"`{brought}`, which a submodule brings"
         todo = [(path, text) for path in self.files.named(text, folders)]
         while todo:
             path, named_by = todo.pop()
             # What a package runs depends on who names it.
-            key = path, named_by if path.endswith(_PACKAGES) else ""
+            key = path, named_by if path.endswith((*_PACKAGES, *_OF_TASKS, *_PYTHON.split())) else "", within_action
             if key in visited:
                 continue
             visited.add(key)
-            if len(visited) > _MOST_VISITED or not self.texts.get(path, "").strip():
+            if len(visited) > _MOST_VISITED:
                 return f"`{path}`, which IMQ cannot read"
-            script = commands_of(path, self.texts[path], named_by)
-            if found := _read_by(path, script) or (reads_context(script) if within_action else ""):
-                return f"`{path}`, which reads {found}"
-            if selected := _SELECTED.search(script):
-                return f"`{path}`, which runs scripts whose names are computed: `{selected[0]}`"
-            if brought := self._of_submodule(script, (*self.folders, dirname(path) or ".")):
-                return f"`{brought}`, which a submodule brings"
-            names = _tasks(script) if path.endswith(_OF_TASKS) else script
-            todo += [(each, names) for each in self.reached(path, named_by)]
+            if key not in self._answers:
+                self._answers[key] = self._answer(path, named_by, within_action)
+            why, reached = self._answers[key]
+            if why:
+                return why
+            todo += reached
         return ""
+
+    def _answer(self, path: str, named_by: str, within_action: bool) -> tuple[str, list[tuple[str, str]]]:
+        """Return why a script may read the event, or ""; and the files that it reaches, each with what names it."""
+        if not self.texts.get(path, "").strip():
+            return f"`{path}`, which IMQ cannot read", []
+        script = commands_of(path, self.texts[path], named_by)
+        if found := _read_by(path, script) or (reads_context(script) if within_action else ""):
+            return f"`{path}`, which reads {found}", []
+        if selected := _SELECTED.search(script):
+            return f"`{path}`, which runs scripts whose names are computed: `{selected[0]}`", []
+        if brought := self._of_submodule(script, (*self.folders, dirname(path) or ".")):
+            return f"`{brought}`, which a submodule brings", []
+        names = _tasks(script) if path.endswith(_OF_TASKS) else script
+        return "", [(each, names) for each in self.reached(path, named_by)]
 
     def _of_submodule(self, text: str, folders: Collection[str]) -> str:
         """Return what commands name, or load, in a submodule; ""."""
