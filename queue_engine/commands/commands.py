@@ -141,7 +141,7 @@ _AFTER_NAME = re.compile(r"(?<=[a-z])(?:[=,:]|[^\w\s/-]+$).*", re.IGNORECASE | r
 """What follows a command's name without a blank: punctuation, or an argument, as in `/queue=high`."""
 _SYMBOLS = re.compile(r"[\W_]+|:[\w+-]+:")
 """What says no more, such as `:rocket:`."""
-_POLITE = frozenset({"again", "it", "now", "please", "pls", "pr", "thanks", "thx", "this"})
+_POLITE = frozenset({"again", "asap", "it", "me", "now", "please", "pls", "pr", "thank", "thanks", "this", "thx", "you"})
 """Words that say nothing more: `/queue: now` is `/queue`."""
 _SYNONYMS = {"dequeue": "unqueue", "enqueue": "queue"}
 _LONGEST_WORD = 12
@@ -219,7 +219,7 @@ def read(line: str) -> CommandRequest | ParseError:
 
 def _without_politeness(rest: str) -> str:
     """Return what somebody typed after a command, without words and punctuation that say nothing more."""
-    words = (word for word in rest.split() if not _SYMBOLS.fullmatch(word))
+    words = (word.removeprefix("--") for word in rest.split() if not _SYMBOLS.fullmatch(word))
     return " ".join(word for word in words if _plain(word) not in _POLITE).rstrip(_PUNCTUATION)
 
 

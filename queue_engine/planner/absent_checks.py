@@ -54,7 +54,7 @@ _SKIPPING = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions sk
 """In the message of the head, each skips the workflows of GitHub Actions (docs, "Skipping workflow runs")."""
 _CALLED = re.compile(r"\buses[\"']?:\s*[\"']?[.$]/\.github/workflows/([\w.-]+\.ya?ml)")
 """A local workflow that a job calls: `./`, or `$/` as GitHub recommends for local actions."""
-_TRAILER = re.compile(r"^skip-checks: ?true$", re.MULTILINE)
+_TRAILER = re.compile(r"^skip-checks: ?true\r?$", re.MULTILINE)
 
 
 def judge_absent(

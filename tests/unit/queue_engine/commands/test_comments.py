@@ -200,6 +200,8 @@ def test_command_is_read_with_its_argument() -> None:
         ("queue。", CommandName.QUEUE, ""),
         ("queue: LOW.", CommandName.PRIORITY, "low"),
         ("unqueue please", CommandName.UNQUEUE, ""),
+        ("queue --priority=high", CommandName.PRIORITY, "high"),
+        ("queue asap, thank you!", CommandName.QUEUE, ""),
         ("resume it", CommandName.RESUME, ""),
         ("why?", CommandName.WHY, ""),
         ("imq: queue", CommandName.QUEUE, ""),

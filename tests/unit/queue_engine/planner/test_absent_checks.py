@@ -121,6 +121,7 @@ def test_word_in_the_message_is_named() -> None:
         ("A [no ci]", "[no ci]"),
         ("A\n\n\nskip-checks: true", "skip-checks: true"),
         ("A\n\n\nskip-checks:true\n", "skip-checks: true"),
+        ("A\r\n\r\n\r\nskip-checks: true\r\n", "skip-checks: true"),
         ("Explain skip-checks: true here", None),
     ],
 )
