@@ -107,8 +107,8 @@ class Clone:
         found: list[str] = []
         for folder, folders, names in os.walk(self.root):
             folders[:] = [each for each in folders if each not in _INSTALLED and "pyvenv.cfg" not in names]
-            within = Path(folder).relative_to(self.root)
-            found += [(within / name).as_posix() for name in names]
+            files = (Path(folder) / name for name in names)
+            found += [each.relative_to(self.root).as_posix() for each in files if each.lstat().st_size]
             if len(found) > _MOST_FILES:
                 return None
         return found

@@ -296,7 +296,8 @@ class CandidateApi(CheckReads):
         template = "/repos/{owner}/{repo}/git/trees/{tree_sha}?recursive=1"
         variables = {**owner_and_repo(repository), "tree_sha": commit}
         answer = await self._connection.get(repository, FilesAnswer, template, variables)
-        return None if answer.truncated else [each.path for each in answer.tree if each.type == "blob"]
+        files = [each.path for each in answer.tree if each.type == "blob" and each.size != 0]
+        return None if answer.truncated else files
 
     async def _open(self, repository: Repository, request: Mapping[str, Any]) -> int:
         answer = await self._write(repository, "POST", "/repos/{owner}/{repo}/pulls", dict(request))

@@ -180,6 +180,7 @@ class FileAnswer(ReadModel):
     mode: str
     type: str
     sha: str
+    size: int | None = None
 
 
 class FilesAnswer(ReadModel):

@@ -141,7 +141,9 @@ _AFTER_NAME = re.compile(r"(?<=[a-z])(?:[=,:]|[^\w\s/-]+$).*", re.IGNORECASE | r
 """What follows a command's name without a blank: punctuation, or an argument, as in `/queue=high`."""
 _SYMBOLS = re.compile(r"[\W_]+|:[\w+-]+:")
 """What says no more, such as `:rocket:`."""
-_POLITE = frozenset({"again", "asap", "it", "me", "now", "please", "pls", "pr", "thank", "thanks", "this", "thx", "you"})
+_POLITE = frozenset(
+    {"again", "asap", "it", "me", "now", "please", "pls", "pr", "thank", "thanks", "this", "thx", "you"}
+)
 """Words that say nothing more: `/queue: now` is `/queue`."""
 _SYNONYMS = {"dequeue": "unqueue", "enqueue": "queue"}
 _LONGEST_WORD = 12

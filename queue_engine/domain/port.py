@@ -116,7 +116,7 @@ class Files(Protocol):
     async def paths(self, repository: Repository, commit: str) -> Sequence[str] | None:
         """`GET /repos/{o}/{r}/git/trees/{sha}`: the paths of all files of a commit; None where GitHub cuts them off.
 
-        GitHub lists 100,000 entries (docs: "Get a tree").
+        Without empty files. GitHub lists 100,000 entries (docs: "Get a tree").
         """
         ...
 

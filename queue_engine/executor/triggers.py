@@ -134,16 +134,14 @@ def _named(
     texts: Mapping[str, str], paths: Collection[str], scripts: Mapping[str, str], listed: "RepositoryFiles"
 ) -> list[str]:
     """Return what these workflows name, those that they call, all local actions, and what the scripts name."""
-    from queue_engine.workflows.repository_scripts import SUBMODULES, RepositoryScripts, folders_in
+    from queue_engine.workflows.repository_scripts import SUBMODULES, RepositoryScripts, folders_of
     from queue_engine.workflows.step_proof import ACTION_FILES
 
     paths = {*paths, *(path for path in texts if path.endswith(ACTION_FILES))}
     while called := {path for path in texts if path not in paths and any(f"/{path}" in texts[each] for each in paths)}:
         paths |= called
-    folders, named_by = (
-        folders_in([*texts.values(), *scripts.values()]),
-        "\n".join((*texts.values(), *scripts.values())),
-    )
+    folders = folders_of({**texts, **scripts})
+    named_by = "\n".join((*texts.values(), *scripts.values()))
     beside = {path: [dirname(path) or "."] if path.endswith(ACTION_FILES) else [] for path in paths}
     named = [each for path in sorted(paths) for each in listed.named(texts[path], (*folders, *beside[path]))]
     reached = RepositoryScripts(scripts, folders, listed)

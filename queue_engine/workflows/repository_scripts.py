@@ -55,6 +55,7 @@ _IMPORTED = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]{1,2000}|[^\n]{1,200})|import[ \t]+([^\n]{1,200}))",
     re.MULTILINE,
 )
+_PLUGINS = re.compile(r"\bpytest_plugins\s*(?::[^=\n]{1,100})?=\s*([^\n]{1,500}(?:,\s*\n[^\n]{1,500}){0,50})")
 _OF_GO = re.compile(r"\"([\w.-]+(?:/[\w.-]+)+)\"")
 _OF_RUST = re.compile(r"^\s*(?:pub(?:\([^)]{1,50}\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 _OF_JUST = re.compile(r"^\s*mod\??\s+(\w+)\s*$", re.MULTILINE)
@@ -92,6 +93,8 @@ _WORKSPACES = re.compile(
 _IN_WORKSPACES = ("**/package.json", "**/project.json", "**/moon.yml")
 _OF_PACKAGES = re.compile(r"(?<![\w./-])(?:npm|npx|pnpm|yarn|bun|turbo|lerna|nx|rush|lage|wsrun|ultra|moon)(?![\w.-])")
 _DEPENDS = re.compile(r"\"dependsOn\"\s*:\s*\[([^\]]{0,2000})\]")
+_SOURCES = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".go", ".rs", ".rb", ".java", ".kt", ".cs")
+"""Endings of scripts whose words are not those of commands: they load modules by statements."""
 _OF_TASKS = ("turbo.json", "nx.json", "lage.config.js")
 """They name scripts of the packages of a workspace."""
 _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)", re.MULTILINE)
@@ -190,6 +193,8 @@ for _programs, _loaded in _LOADS.items():
 _PROGRAM = re.compile(
     rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(_OF_PROGRAM, key=len, reverse=True)))})(?![\w.-])"
 )
+_RUNNERS = re.compile(r"(?<![\w./-])(?:poe|pdm|hatch|rye|pixi|tox|mise|cargo|mvnw?|msbuild|dotnet)(?![\w.-])")
+"""Programs that run commands of files of settings."""
 _INSTALLED = re.compile(
     r"\bpip3?\s+install\b[^\n;|&]*\s[\"']?(?:-e\s*|--editable[ =])?[\"']?\.{1,2}(?=[\[/\"'\s]|$)"
     r"|\bpython3?\s+-m\s+build\b",
@@ -204,6 +209,7 @@ _BEGINNINGS = (
 )
 """The files of a named folder by which a program begins there."""
 _OF_ROOT = ("index.js", "__main__.py", "sitecustomize.py", "usercustomize.py")
+_JUDGED_APART = re.compile(r"\.github/workflows/.*|(?:.*/)?action\.ya?ml")
 _LEFT_OUT = re.compile(r"(?:^|/)(?:node_modules|vendor|third_party|testdata|fixtures)/")
 _FOLDER = re.compile(
     r"(?:working-directory[\"']?:\s*|(?<![\w-])(?:cd|pushd)\s+|\s-C\s*|\s-w\s"
@@ -216,7 +222,17 @@ _NAME = re.compile(r"[\w:.-]+\*?")
 """Of a script, or of several: `npm-run-all test:*`."""
 _OF_PACKAGE = ("jest", "mocha", "ava", "wireit", "lint-staged")
 """Settings in `package.json` of programs that run scripts."""
-_DATA = (".toml", ".xml", ".props", ".targets", "nx.json", "turbo.json", "CMakePresets.json", ".pre-commit-config.yaml")
+_DATA = (
+    ".toml",
+    ".xml",
+    ".props",
+    ".targets",
+    "nx.json",
+    "turbo.json",
+    "CMakePresets.json",
+    ".pre-commit-config.yaml",
+    "conf.py",
+)
 """Endings of files of settings, which name dependencies and plugins beside commands."""
 _LIFECYCLE = ("preinstall", "install", "postinstall", "prepublish", "prepare", "test")
 """Scripts that npm runs without their names: `npm ci`, `npm t` (docs: "npm-scripts")."""
@@ -229,6 +245,11 @@ def folders_in(texts: Iterable[str]) -> list[str]:
     """Return the folders in which steps run commands, by the text of their files; the root is the first."""
     found = (normpath(each[1]) for text in texts for each in _FOLDER.finditer(text))
     return list(dict.fromkeys((".", *(each for each in found if not each.startswith("..")))))[:_MOST_FOLDERS]
+
+
+def folders_of(texts: Mapping[str, str]) -> list[str]:
+    """Return the folders in which workflows and scripts of shells run commands, by their texts."""
+    return folders_in(text for path, text in texts.items() if not path.endswith((*_SOURCES, *_DATA)))
 
 
 def runs_within(step: Mapping[str, Any], default: object, brought: Collection[str]) -> str:
@@ -268,7 +289,7 @@ class RepositoryFiles:
     def __init__(self, paths: Iterable[str] | None) -> None:
         """`paths`: those of all files; None where GitHub does not list all of them."""
         self.is_complete = paths is not None
-        self._sorted = sorted(each for each in paths or () if not each.startswith(".github/workflows/"))
+        self._sorted = sorted(each for each in paths or () if not _JUDGED_APART.fullmatch(each))
         self._paths = frozenset(self._sorted)
         self._bare: dict[str, list[str]] = defaultdict(list)
         """By the path without the ending of a script."""
@@ -277,7 +298,7 @@ class RepositoryFiles:
         """By their folder, with the program that loads each."""
         self._folders = {"."}
         self._found: dict[str, Sequence[str]] = {}
-        self._named: dict[tuple[str, Collection[str], bool], list[str]] = {}
+        self._named: dict[tuple[str, Collection[str], bool, bool], list[str]] = {}
         for path in self._sorted:
             folder, _, name = path.rpartition("/")
             self._by_name[name].append(path)
@@ -292,23 +313,27 @@ class RepositoryFiles:
         last = (each.rpartition("/")[2] for each in (*self._bare, *self._folders))
         self._names = {*self._by_name, *last}
 
-    def named(self, text: str, folders: Collection[str], *, is_data: bool = False) -> list[str]:
-        """Return the files that commands in these folders name, or that their programs load."""
-        key = text, tuple(folders), is_data
+    def named(self, text: str, folders: Collection[str], path: str = "", *, is_data: bool = False) -> list[str]:
+        """Return the files that commands in these folders name, or that their programs load; `path`: of a script."""
+        key = text, tuple(folders), is_data, is_data or path.endswith(_SOURCES)
         if key not in self._named:
             self._named[key] = self._find_named(*key)
         return self._named[key]
 
-    def _find_named(self, text: str, folders: Collection[str], is_data: bool) -> list[str]:
+    def _find_named(self, text: str, folders: Collection[str], is_data: bool, is_source: bool) -> list[str]:
         tokens = _tokens(text)
-        found = [path for each in tokens for path in self._of_token(each, folders)]
-        if not is_data:
-            modules = [name for each in tokens if "." in each and "/" not in each for name in _modules(each.strip("."))]
-            found += [path for each in modules for folder in folders for path in self._find(folder, each)]
+        found = [path for each in tokens for path in self._of_token(each, folders, is_source)]
         given = [each[1].lstrip("/") for form in (_RUN, _FILE) for each in form.finditer(text)]
-        patterns = [*given, *self._of_programs(text)]
+        patterns = [*given, *([] if is_data else self._of_programs(text))]
+        if not is_source:
+            # The text of a program may quote commands.
+            patterns += [name for each in _MODULE.finditer(text) for name in _modules(each[1])]
+            modules = [
+                name for each in tokens if "." in each and "/" not in each for name in _modules(each.strip("."))[:3]
+            ]
+            found += [path for each in modules for folder in folders for path in self._find(folder, each)]
         found += [path for each in dict.fromkeys(patterns) for folder in folders for path in self._find(folder, each)]
-        words = {each.lower() for each in _WORD.findall(text)}
+        words = set[str]() if is_data else {each.lower() for each in _WORD.findall(text)}
         for folder in folders:
             for place in (folder, normpath(f"{folder}/.config")):
                 found += [path for program, path in self._configurations.get(place, ()) if program in words]
@@ -330,12 +355,10 @@ class RepositoryFiles:
         for found in _TESTED.finditer(text):
             given = (each.partition("::")[0].strip("\"'") for each in found[1].split() if not each.startswith("-"))
             yield from (f"{dirname(each) if each.endswith('.py') else each}/conftest.py" for each in given)
-        for found in _MODULE.finditer(text):
-            yield from _modules(found[1])
         if _INSTALLED.search(text):
             yield from _PYTHON.split()
 
-    def _of_token(self, token: str, folders: Collection[str]) -> Iterator[str]:
+    def _of_token(self, token: str, folders: Collection[str], is_source: bool) -> Iterator[str]:
         """Yield the script at this path, or the files by which programs begin in this folder."""
         name = token.rpartition("/")[2]
         if name not in self._names and name not in (".", "..") and name.removesuffix(".js") not in self._names:
@@ -346,7 +369,7 @@ class RepositoryFiles:
                 yield path
             elif "/" in token:
                 yield from self._bare.get(path, self._bare.get(path.removesuffix(".js"), ()))
-            if path in self._folders:
+            if path in self._folders and not (is_source and not token.startswith(".")):
                 beginnings = _OF_ROOT if path == "." else _BEGINNINGS
                 yield from (each for name in beginnings if (each := normpath(f"{path}/{name}")) in self._paths)
 
@@ -384,7 +407,10 @@ class RepositoryFiles:
                 words = [each.split()[0] for each in (listed or modules).strip("(").split(",") if each.split()]
                 within = f"{package.rstrip('.')}." if package.strip(".") else ""
                 found = (each.strip(".") for each in (package, *(f"{within}{word}" for word in words)))
-                names += [name for each in found if each for name in _modules(each)]
+                # What is in `src` is the product.
+                names += [name for each in found if each for name in _modules(each)[:3]]
+            plugins = (each for listed in _PLUGINS.findall(script) for each in _QUOTED.findall(listed))
+            names += [name for each in plugins for name in _modules(each)]
         elif path.endswith((".rb", "Rakefile", "Gemfile")):
             names += [f"{found.removesuffix('.rb')}.rb" for found in _RELATIVE.findall(script)]
         elif path.endswith(".rs"):
@@ -464,7 +490,9 @@ class RepositoryScripts:
         """Return the files that a script names or loads."""
         script = commands_of(path, self.texts[path], named_by)
         folders = tuple(dict.fromkeys((*self.folders, dirname(path) or ".")))
-        named = self.files.named(script, folders, is_data=path.endswith(_DATA))
+        # A file of settings names programs beside dependencies: only a program that runs its commands starts them.
+        is_data = path.endswith(_DATA) and _RUNNERS.search(named_by) is None
+        named = self.files.named(script, folders, path, is_data=is_data)
         return [*named, *self.files.loaded(path, script, named_by)]
 
     def _reads(self, text: str, beside: str, within_action: bool) -> str:

@@ -42,7 +42,7 @@ _API = (
 _PAYLOAD = (
     r"_github_workflow|\bevent\.json\b|@actions/github\b|\bgithub\.context\b|\bcontext\.payload\b"
     rf"|{_GH}(?:pr|search)\b|\bget_pulls?\(|\bfrom\s+github3?\s+import\b|\bghapi\b|\bgo-github\b"
-    r"|/pulls?\b(?=[/?\"'\s)}]|$)|\bcommits/[^\s/]+/pulls"
+    r"|\bcommits/[^\s/]+/pulls"
 )
 _GIT = rf"\bgit\b(?:{_BETWEEN}(?:-[cC]{_BETWEEN}[^\s\"',]+|--?[\w-]+(?:=\S+)?))*{_BETWEEN}"
 _HISTORY = (
@@ -93,8 +93,10 @@ _EXECUTES = re.compile(
     re.IGNORECASE,
 )
 """How a line executes a program that it downloads."""
+_PULLS = r"/pulls?\b(?=[/?\"'\s)}]|$)"
+"""Also an address; in a file of settings it is no more."""
 _BY_ITSELF = "|".join((_VARIABLES, _IDENTITY, _COMPUTED, _ALL_VARIABLES, _API, _PAYLOAD, _HISTORY))
-_READS = re.compile(f"{_BY_ITSELF}|{_TOOLS}", re.IGNORECASE)
+_READS = re.compile(f"{_BY_ITSELF}|{_PULLS}|{_TOOLS}", re.IGNORECASE)
 _READS_AS_DATA = re.compile(_BY_ITSELF, re.IGNORECASE)
 """The same of a file of settings: a program that it names is not run for that."""
 _CONTEXT = re.compile(

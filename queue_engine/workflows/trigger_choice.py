@@ -9,7 +9,7 @@ from queue_engine.domain.run import UNPROVEN, CandidateTrigger
 from queue_engine.workflows.event_context import CandidateContext, WorkflowEvent
 from queue_engine.workflows.job_checks import JobCheck, job_checks
 from queue_engine.workflows.pull_request_checks import pull_request_checks
-from queue_engine.workflows.repository_scripts import RepositoryFiles, RepositoryScripts, folders_in
+from queue_engine.workflows.repository_scripts import RepositoryFiles, RepositoryScripts, folders_of
 from queue_engine.workflows.trigger_lines import WorkflowLines, lines_against_builds, lines_to_add
 from queue_engine.workflows.values import all_of
 from queue_engine.workflows.workflow_file import read_actions, read_workflows
@@ -85,7 +85,7 @@ def choose_trigger(
     """
     files, actions = read_workflows(texts), read_actions(texts)
     named = {path: text for path, text in texts.items() if path not in files and path not in actions}
-    scripts = RepositoryScripts(named, folders_in(texts.values()), listed or RepositoryFiles(named))
+    scripts = RepositoryScripts(named, folders_of(texts), listed or RepositoryFiles(named))
     author = job_checks(files, WorkflowEvent.AUTHOR, candidate)
     needed = sorted(set(required), key=lambda each: (each.name, each.app_id or 0))
     person = [] if needed else job_checks(files, WorkflowEvent.PERSON, candidate)

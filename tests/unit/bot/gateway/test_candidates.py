@@ -176,13 +176,13 @@ async def test_texts_of_files_are_read_at_a_commit_by_one_query(place: Place) ->
 
 
 async def test_paths_are_those_of_all_files_of_a_commit(place: Place) -> None:
-    """Of every folder, by one request, without folders; none where GitHub cuts the list off."""
-    commit = place.handle.push("main", {"ci/a/go.sh": "", "b.yml": "on: push"}, "CI", by="mona")
+    """Of every folder, by one request, without folders and empty files; none where GitHub cuts the list off."""
+    commit = place.handle.push("main", {"ci/a/go.sh": "make\n", "b.yml": "on: push", "none.py": ""}, "CI", by="mona")
     found = await place.gateway.paths(place.repository, commit)
     assert found is not None
     assert {"ci/a/go.sh", "b.yml"} <= {*found}
-    assert not {"ci", "ci/a"} & {*found}
+    assert not {"ci", "ci/a", "none.py"} & {*found}
     assert place.server.requests[-1].template == "GET /repos/{owner}/{repo}/git/trees/{tree_sha}"
     place.github.behaviour.most_tree_entries = 2
-    other = place.handle.push("main", {"c": ""}, "More", by="mona")
+    other = place.handle.push("main", {"c": "c\n"}, "More", by="mona")
     assert await place.gateway.paths(place.repository, other) is None
