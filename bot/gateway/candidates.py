@@ -294,8 +294,7 @@ class CandidateApi(CheckReads):
     async def paths(self, repository: Repository, commit: str) -> Sequence[str] | None:
         """`GET /repos/{owner}/{repo}/git/trees/{tree_sha}`, recursive. A submodule has no file of this repository."""
         template = "/repos/{owner}/{repo}/git/trees/{tree_sha}?recursive=1"
-        variables = {**owner_and_repo(repository), "tree_sha": commit}
-        answer = await self._connection.get(repository, FilesAnswer, template, variables)
+        answer = await self._connection.get(repository, FilesAnswer, template, {"tree_sha": commit})
         files = [each.path for each in answer.tree if each.type == "blob" and each.size != 0]
         return None if answer.truncated else files
 
