@@ -54,6 +54,7 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     f"GET {R}/git/commits/{{}} 200": (schemas.CommitAnswer,),
     f"GET {R}/git/matching-refs/{{}} 200 []": (schemas.RefAnswer,),
     f"POST {R}/git/commits 201": (schemas.ShaAnswer,),
+    f"GET {R}/git/trees/{{}} 200": (schemas.FilesAnswer,),
     f"GET {R}/git/trees/{{}} 200 tree []": (schemas.FileAnswer,),
     f"GET {R}/commits 200 []": (schemas.ListedCommitAnswer,),
     f"GET {R}/compare/{{}} 200": (schemas.ComparisonAnswer,),
