@@ -118,7 +118,7 @@ class Files(Protocol):
 
         Without empty files. GitHub lists 100,000 entries (docs: "Get a tree").
         """
-        ...
+        raise AssertionError
 
 
 class Reads(Files, Protocol):
