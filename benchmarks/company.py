@@ -14,7 +14,6 @@ from benchmarks.sizes import Size
 from benchmarks.stage import Stage
 from benchmarks.table import Row
 from github_emulator import Limits, PullRequestHandle
-from queue_engine.config.model import Policy
 from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.handlers.reconciler import FEW
 from tests.acceptance.project import FILES
@@ -24,8 +23,7 @@ _CI = timedelta(minutes=3)
 _LATENCY = timedelta(seconds=0.15)
 _WORDS_GOAL = timedelta(minutes=5)
 _SWEEP_GOAL = timedelta(minutes=3)
-_ANSWER_GOAL = timedelta(seconds=2) + Policy().comment_debounce
-"""IMQ waits for the debounce so that a pull request that lands at once costs one comment less."""
+_ANSWER_GOAL = timedelta(seconds=2)
 _REQUESTS_EACH = 1.5
 _LISTS = 20
 """Requests of a sweep beside those for each repository: installations, repositories, deliveries, a person's label."""

@@ -170,15 +170,19 @@ async def announce_progress(
 ) -> None:
     """Update the comment, and with `check_run` the check run, by progress; quick changes share one update.
 
-    Of a begun test the comment waits for `test_edit`. While failed checks run again, the check run alone shows
-    progress: an edited comment starts workflows on `issue_comment`, which may cancel the rerun of the same concurrency
-    group (erikunha/portfolio #224).
+    The first words come at once when it is plain that the entry does not land at once: it waits for `checks`, or behind
+    another entry. Of a begun test an existing comment waits for `test_edit`. While failed checks run again, the check
+    run alone shows progress: an edited comment starts workflows on `issue_comment`, which may cancel the rerun of the
+    same concurrency group (erikunha/portfolio #224).
     """
     notice = await progress_notice(tx, entry, kind, policy, now, depth=depth, checks=checks)
     due = now + policy.comment_debounce
     runs_again = entry.status is EntryStatus.CHECKING and bool(entry.run.rerun_checks)
     if not runs_again:
         begins = await begins_quietly(tx, entry, notice)
+        waits = checks if begins else entry.position and kind is NoticeKind.QUEUED and not policy.trains.enabled
+        if waits and not await tx.outbox.exists(OutboxKind.COMMENT, entry.repository.id, entry.number, sent=True):
+            begins, due = False, now
         await announce(tx, entry.repository, notice, policy, due=now + policy.test_edit if begins else due)
     if ((check_run or runs_again) and entry.status in _CHECKED) or (
         kind is NoticeKind.QUEUED and await is_shown(tx, entry)

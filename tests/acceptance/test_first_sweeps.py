@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from queue_engine.handlers import reconciler
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 REPOSITORIES, PULLS = 6, 2
 BY_LABEL = "GET /repos/{owner}/{repo}/issues"
@@ -106,3 +106,30 @@ async def test_repository_that_is_added_or_renamed_is_swept_alone(world: World) 
     assert (world.requests(LIST) - lists, world.requests(REPOSITORY_LIST) - all_lists) == (4, 1), (
         "the next sweep of all"
     )
+
+
+@pytest.mark.parametrize("behind", [0, 1], ids=["front", "second"])
+async def test_label_that_somebody_sets_during_the_first_sweep_is_answered_at_once(
+    world: World, behind: int
+) -> None:
+    """P7: background work leaves room for people, and what plainly waits for checks or others needs no second look."""
+    company(world)
+    pulls = [world.open(f"add-{number}") for number in range(behind + 1)]
+    await world.kill()
+    await world.restart()
+    for pull in pulls:
+        pull.label(LABEL, by="mona")
+    since = world.clock.now()
+    await world.until(lambda: world.spoken(pulls[-1]) == 1)
+    assert world.clock.now() - since < timedelta(seconds=1)
+
+
+async def test_pull_request_that_lands_at_once_has_one_comment_that_is_never_edited(world: World) -> None:
+    """P6: words about its place would be outdated before anyone read them."""
+    pull = world.open("add")
+    await world.pass_time(CI_TIME)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: world.spoken(pull) == 1)
+    assert pull.merged
+    await world.pass_time(timedelta(minutes=5))
+    assert world.requests("PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}") == 0

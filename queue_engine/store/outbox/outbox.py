@@ -74,8 +74,9 @@ LABELS = select(outbox.c.label, outbox.c.label_on).where(
 WANTED = select(outbox.c.notice).where(_ITS_OWN)
 SHOWN = select(outbox.c.notice, outbox.c.due_at, outbox.c.dead, outbox.c.error).where(_ITS_OWN)
 SHOWN_SINCE = select(outbox.c.updated_at).where(_ITS_OWN, outbox.c.due_at.is_(None), outbox.c.dead.is_(False))
-_BEGUN = or_(outbox.c.remote_id.is_not(None), outbox.c.maybe_created, outbox.c.due_at.is_not(None))
-EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, _BEGUN)
+_SENT = or_(outbox.c.remote_id.is_not(None), outbox.c.maybe_created)
+EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, or_(_SENT, outbox.c.due_at.is_not(None)))
+IS_SENT = select(func.count()).select_from(outbox).where(_ITS_OWN, _SENT)
 SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
 SEARCH_AGAIN = Upsert(
     outbox,
@@ -342,9 +343,10 @@ class Outbox:
         found = await self._connection.scalars(LEFT_UNFINISHED, {"its_repository_id": repository_id})
         return tuple(found)
 
-    async def exists(self, kind: OutboxKind, repository_id: int, number: int) -> bool:
-        """Return whether the comment or check run exists on GitHub, or may, or may soon."""
-        return bool((await self._connection.execute(EXISTS, _its_own(kind, repository_id, number))).scalar_one())
+    async def exists(self, kind: OutboxKind, repository_id: int, number: int, *, sent: bool = False) -> bool:
+        """Return whether the comment or check run exists on GitHub, or may; unless `sent`, or may soon."""
+        statement = IS_SENT if sent else EXISTS
+        return bool((await self._connection.execute(statement, _its_own(kind, repository_id, number))).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
         """Claim the longest due item without a lease, until `now + lease`; None if there is none."""
