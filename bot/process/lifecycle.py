@@ -296,12 +296,13 @@ async def _run_loop(
 ) -> None:
     """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first.
 
-    After work it asks when more is due, which locks nothing: most of the time none is, and a claim would be in vain.
+    After work it asks when more is due, which locks nothing: most of the time none is, and a claim would be in vain. So
+    is a claim after another process did the work.
     """
-    failures, faults, found = 0, set[OutageKind](), False
+    failures, faults, found, for_this = 0, set[OutageKind](), False, True
     while not ending.is_set():
         try:
-            worked = await work()
+            worked = for_this and await work()
             due = await next_due()
         except Exception as error:
             # The database may be down for a while; the loop must survive that.
@@ -313,7 +314,8 @@ async def _run_loop(
             await _wait_for(ending, _POLL)
             continue
         found = found or worked
-        if worked and due is not None and due <= clock.now():
+        if (worked or not for_this) and due is not None and due <= clock.now():
+            for_this = True
             continue
         if failures:
             _log.info("loop_recovered", loop=name, after=failures, **({"fault": max(faults)} if faults else {}))
@@ -325,7 +327,7 @@ async def _run_loop(
         wakeup.served(found=found)
         found = False
         # Due work that could not be started has no room now; a wakeup comes when there is some.
-        await wakeup.wait(max(pause, timedelta(milliseconds=50)))
+        for_this = await wakeup.wait(max(pause, timedelta(milliseconds=50)))
 
 
 def _should_log(failures: int) -> bool:

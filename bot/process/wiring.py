@@ -97,6 +97,7 @@ class Bot:
         self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
         self._sinks = Sinks(settings, clock, random)
         self._store = Store(self.database, meter=self.metrics, follow_up=self._sinks.jobs.of_dead_letter)
+        self._store.notifier.works = role != "web"
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         alone = role == "run" and self.database.dialect == "sqlite"
         self.passport_keys = PassportKeys(settings.github_private_key, settings.secret_key, settings.former_secret_key)
@@ -185,9 +186,14 @@ class Bot:
         """Create the listener that wakes this process for work of others; None on SQLite."""
         if self.database.dialect == "sqlite":
             return None
-        notifier, notify = self.engine.store.notifier, partial(self.engine.wakeup.notify, by_other=True)
+        notifier, wakeup = self.engine.store.notifier, self.engine.wakeup
         return DatabaseListener(
-            self.database, notifier, notify, clock=self.clock, random=self._random, lost=self.sweeper.schedule_now
+            self.database,
+            notifier,
+            wakeup.notify,
+            clock=self.clock,
+            random=self._random,
+            lost=self.sweeper.schedule_now,
         )
 
     async def run_due(self) -> bool:

@@ -6,17 +6,17 @@ than the stored work.
 Wakeups may be lost between processes: loops check every ten seconds, and every second while PostgreSQL's notifications
 are not known to arrive. The listener tests that by notifications to itself over another connection.
 
-A commit wakes the loops of every worker, and one of them gets the work. So a loop that another process woke for nothing
-waits longer before it acts on the next such wakeup, up to a second; one that found work acts at once. Three idle
-workers that asked ten times a second took as much processor time as the one that worked.
+A commit wakes the loops of every worker, and one of them does the work: the worker that committed, or, if a web did,
+the first worker. The loops of the others wait before they check whether it is done, and twice as long each time that it
+was, up to a second. Four workers that shared the work took twice as much processor time as one.
 """
 
 import asyncio
 from collections.abc import Collection
 from datetime import timedelta
 
-_FIRST_DELAY, _LONGEST_DELAY = timedelta(milliseconds=10), timedelta(seconds=1)
-"""How long a loop waits that another process woke once for nothing, and at most."""
+_FIRST_DELAY, _LONGEST_DELAY = timedelta(milliseconds=250), timedelta(seconds=1)
+"""How long a loop leaves work to another process, first and at most."""
 
 
 class WakeupListener:
@@ -24,35 +24,36 @@ class WakeupListener:
 
     def __init__(self, *, shared: bool = False) -> None:
         """With `shared`, one of several processes does the work that a wakeup announces."""
-        self._shared = shared
         self._event, self._own = asyncio.Event(), asyncio.Event()
-        self._woken_by_others = False
-        self.delay = timedelta(0)
-        """How long to wait after a wakeup by another process, for one by this process or for others to do the work."""
+        self._left_to_others = False
+        self.delay = _FIRST_DELAY if shared else timedelta(0)
+        """How long to leave work to the process that does it first, unless this process wakes the loop meanwhile."""
 
     def wake(self, *, by_other: bool = False) -> None:
-        """Remember a wakeup, by this process or by another one."""
+        """Remember a wakeup: work for this process, or work that another one does first."""
         self._event.set()
         if not by_other:
             self._own.set()
 
-    async def wait(self, at_most: timedelta) -> None:
-        """Wait for a wakeup, or until `at_most` of real time has passed."""
+    async def wait(self, at_most: timedelta) -> bool:
+        """Wait for a wakeup, or until `at_most` of real time has passed; return whether it was for this process.
+
+        After any other wakeup, the work that it announced is probably done.
+        """
         try:
             woken = await _set_within(self._event, at_most)
-            self._woken_by_others = woken and not self._own.is_set()
-            if self._woken_by_others and self.delay:
-                self._woken_by_others = not await _set_within(self._own, self.delay)
+            self._left_to_others = bool(self.delay) and woken and not self._own.is_set()
+            if self._left_to_others:
+                self._left_to_others = not await _set_within(self._own, self.delay)
+            return not self._left_to_others
         finally:
             self._event.clear()
             self._own.clear()
 
     def served(self, *, found: bool) -> None:
         """Adapt the delay to whether there was work since the last wait."""
-        if found:
-            self.delay = timedelta(0)
-        elif self._shared and self._woken_by_others:
-            self.delay = min(_LONGEST_DELAY, self.delay * 2 or _FIRST_DELAY)
+        if self._left_to_others:
+            self.delay = _FIRST_DELAY if found else min(_LONGEST_DELAY, self.delay * 2)
 
 
 async def _set_within(event: asyncio.Event, at_most: timedelta) -> bool:
@@ -76,7 +77,7 @@ class Wakeup:
         return listener
 
     def notify(self, topic: str | None = None, *, by_other: bool = False) -> None:
-        """Wake the waiters for this topic; without one, all. `by_other` says that another process has the news."""
+        """Wake the waiters for this topic; without one, all. With `by_other`, another process does the work first."""
         for listener, topics in self._listeners:
             if topic is None or topics is None or topic in topics:
                 listener.wake(by_other=by_other)

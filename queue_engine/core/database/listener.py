@@ -3,12 +3,16 @@
 A notification is sent within the transaction that made something due, so that it arrives with the commit or not at all.
 It may be lost with a connection; therefore loops still poll, and check everything after a new connection. SQLite has no
 notifications: there, one process does all.
+
+Each notification says whether its sender does the work itself. What a web stored is for the first worker: the one that
+has a lock of the session that listens, which PostgreSQL releases when that process ends or dies. Every other worker is
+told that another process works first, and checks later (`wakeup`).
 """
 
 from collections.abc import Callable, Collection
 from contextlib import aclosing
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 import structlog
@@ -27,6 +31,11 @@ _log = structlog.get_logger("imq.listener")
 
 _CHANNEL = "imq"
 _NOTIFY = select(func.pg_notify(_CHANNEL, bindparam("note", type_=String)))
+_WORKS = ("web", "worker")
+_FIRST = "SELECT pg_try_advisory_lock(20261, 0)"
+_FIRST_SECONDS = 10.0
+"""How often a worker tries to become the first one."""
+
 _PROOF = "proof"
 _PROOF_SECONDS = 10.0
 """How long a notification to itself may take before notifications count as not arriving."""
@@ -37,18 +46,28 @@ _RECONNECT = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=30))
 class DatabaseNotifier:
     """Notifies other processes, and recognizes its own notifications. Callers choose the topics."""
 
+    works = False
+    """Whether this process does the work that it announces: a worker does, a web leaves it to the first worker."""
+
     def __init__(self) -> None:
         self._name = uuid4().hex
 
     async def send(self, connection: AsyncConnection, topics: Collection[str]) -> None:
         """Notify every listening process of these topics when this transaction commits; a no-op on SQLite."""
         if topics and connection.dialect.name == "postgresql":
-            await connection.execute(_NOTIFY, {"note": " ".join([self._name, *sorted(topics)])})
+            await connection.execute(_NOTIFY, {"note": " ".join([self._name, _WORKS[self.works], *sorted(topics)])})
 
-    def parse(self, note: str) -> tuple[bool, tuple[str, ...]]:
-        """Return whether a notification is this process's own, and its topics."""
-        name, *topics = note.split(" ")
-        return name == self._name, tuple(topics)
+    def parse(self, note: str) -> tuple[bool, bool, tuple[str, ...]]:
+        """Return whether a notification is this process's own, whether its sender does the work, and its topics."""
+        name, works, *topics = note.split(" ")
+        return name == self._name, works == _WORKS[True], tuple(topics)
+
+
+class Notify(Protocol):
+    """Wakes the loops of this process for a topic, or for all."""
+
+    def __call__(self, topic: str | None, /, *, by_other: bool) -> None:
+        """With `by_other`, another process does the work first."""
 
 
 class DatabaseListener:
@@ -58,7 +77,7 @@ class DatabaseListener:
         self,
         database: Database,
         notifier: DatabaseNotifier,
-        notify: Callable[[str | None], None],
+        notify: Notify,
         *,
         clock: Clock,
         random: Callable[[], float],
@@ -78,6 +97,8 @@ class DatabaseListener:
         self._random = random
         self._lost = lost
         self._failures = 0
+        self._first = False
+        """Whether this is the worker that does at once what a web stored."""
 
     async def run(self) -> None:
         """Listen until cancelled."""
@@ -93,7 +114,7 @@ class DatabaseListener:
             if self.connected:
                 self.connected = False
                 self._lost()
-                self._notify(None)
+                self._notify(None, by_other=True)
             await self._clock.sleep(wait(_RECONNECT, max(0, self._failures - 1), random=self._random))
 
     async def _listen(self) -> None:
@@ -105,26 +126,39 @@ class DatabaseListener:
             # By another connection: sent on this one, it would arrive even if those of other processes do not.
             async with self._database.transaction() as another:
                 await self._notifier.send(another, [_PROOF])
-            await self._attend(connection, _PROOF_SECONDS)
+            await self._attend(connection, _PROOF_SECONDS, proof=True)
             if not self.connected:
                 _log.warning("notes_do_not_arrive", advice="connect without a pooler, or give each session its own")
+            # Behind a pooler a lock would outlive the session that asked for it.
+            while self.connected and self._notifier.works and not await self._becomes_first(connection):
+                await self._attend(connection, _FIRST_SECONDS)
             await self._attend(connection, None)
         finally:
+            self._first = False
             await connection.close()
 
-    async def _attend(self, connection: "psycopg.AsyncConnection", seconds: float | None) -> None:
+    async def _becomes_first(self, connection: "psycopg.AsyncConnection") -> bool:
+        row = await (await connection.execute(_FIRST)).fetchone()
+        self._first = row is not None and bool(row[0])
+        return self._first
+
+    async def _attend(
+        self, connection: "psycopg.AsyncConnection", seconds: float | None, *, proof: bool = False
+    ) -> None:
         async with aclosing(connection.notifies(timeout=seconds)) as notes:
             async for note in notes:
                 self._receive(note.payload)
+                if proof and self.connected:
+                    return
 
     def _receive(self, note: str) -> None:
-        own, topics = self._notifier.parse(note)
+        own, works, topics = self._notifier.parse(note)
         if not own:
             for topic in topics:
-                self._notify(topic)
+                self._notify(topic, by_other=works or not self._first)
         elif not self.connected:
             # No notification is missed from here on; earlier work has to be polled.
             log = _log.debug if self._failures else _log.info
             self.connected, self._failures = True, 0
-            self._notify(None)
+            self._notify(None, by_other=True)
             log("listening_to_other_processes")

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
 
 NEVER = timedelta(hours=1)
 AT_ONCE = timedelta(0)
@@ -63,26 +63,37 @@ async def test_wakeup_of_a_topic_wakes_only_its_waiters() -> None:
     await asyncio.gather(*waiting)
 
 
-async def test_loop_that_other_processes_wake_for_nothing_waits_longer_until_it_finds_work() -> None:
-    """Of several workers one gets the work; the others leave it to that one, for a second at most."""
-    wakeup = Wakeup()
-    waiter, alone = wakeup.waiter({"jobs"}, shared=True), wakeup.waiter({"jobs"})
-    delays = list[timedelta]()
-    for _ in range(9):
-        wakeup.notify("jobs", by_other=True)
-        # News of this process ends the delay, so that the test waits for none.
-        asyncio.get_running_loop().call_soon(wakeup.notify, "jobs")
-        await waiter.wait(NEVER)
-        wakeup.notify("jobs", by_other=True)
-        waiter.delay, before = timedelta(0), waiter.delay
-        await waiter.wait(NEVER)
+async def left(wakeup: Wakeup, waiter: WakeupListener) -> bool:
+    """Leave work to another process as long as the waiter does; the test waits for none of it."""
+    wakeup.notify("jobs", by_other=True)
+    waiter.delay, before = timedelta(microseconds=1), waiter.delay
+    try:
+        return not await waiter.wait(NEVER)
+    finally:
         waiter.delay = before
-        waiter.served(found=False)
-        alone.served(found=False)
+
+
+@pytest.mark.process
+async def test_loop_leaves_work_of_other_processes_to_them_longer_until_it_finds_some() -> None:
+    """Of several workers one does the work; the others check whether it is done, and again after a second at most."""
+    wakeup = Wakeup()
+    waiter, delays = wakeup.waiter({"jobs"}, shared=True), list[timedelta]()
+    for _ in range(4):
         delays.append(waiter.delay)
-    assert delays == [timedelta(milliseconds=each) for each in (10, 20, 40, 80, 160, 320, 640, 1000, 1000)]
-    assert alone.delay == timedelta(0)
+        assert await left(wakeup, waiter)
+        waiter.served(found=False)
+    assert delays == [timedelta(milliseconds=each) for each in (250, 500, 1000, 1000)]
+    assert await left(wakeup, waiter)
     waiter.served(found=True)
+    assert waiter.delay == delays[0]
+
+
+async def test_loop_whose_work_each_process_does_leaves_none_to_others() -> None:
+    """Every web shows its own readers what happened."""
+    wakeup = Wakeup()
+    waiter = wakeup.waiter({"timeline"})
+    wakeup.notify("timeline", by_other=True)
+    assert await waiter.wait(NEVER)
     assert waiter.delay == timedelta(0)
 
 
@@ -91,8 +102,10 @@ async def test_own_wakeup_is_never_delayed_nor_counted() -> None:
     wakeup = Wakeup()
     waiter = wakeup.waiter(shared=True)
     wakeup.notify(by_other=True)
-    wakeup.notify()
     waiter.delay = NEVER
-    await asyncio.wait_for(waiter.wait(NEVER), 60)
+    waiting = asyncio.create_task(waiter.wait(NEVER))
+    await asyncio.sleep(0)
+    wakeup.notify()
+    assert await waiting
     waiter.served(found=False)
     assert waiter.delay == NEVER

@@ -1,8 +1,8 @@
 """LISTEN and NOTIFY on a real PostgreSQL: which commits wake which process, and a lost connection."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -33,16 +33,27 @@ class RecordedWakeup:
     """The notifications of one process, in order."""
 
     def __init__(self) -> None:
-        self._received: asyncio.Queue[str | None] = asyncio.Queue()
-        self.receive: Callable[[str | None], None] = self._received.put_nowait
+        self._received: asyncio.Queue[tuple[str | None, bool]] = asyncio.Queue()
         self.lost = 0
+
+    def receive(self, topic: str | None, /, *, by_other: bool) -> None:
+        self._received.put_nowait((topic, by_other))
 
     def lose(self) -> None:
         self.lost += 1
 
     async def next(self) -> str | None:
+        return (await self.next_with_its_process())[0]
+
+    async def next_with_its_process(self) -> tuple[str | None, bool]:
         async with asyncio.timeout(LIMIT):
             return await self._received.get()
+
+    async def is_for_another(self, topic: str) -> bool:
+        """Whether another process does the work of the next notification of this topic."""
+        while (found := await self.next_with_its_process())[0] != topic:
+            pass
+        return found[1]
 
 
 @asynccontextmanager
@@ -133,6 +144,37 @@ async def test_listener_that_lost_its_connection_wakes_every_loop_and_receives_a
             assert (await wakeup.next(), wakeup.lost) == ("after", 1)
     assert "listener_lost" in {line["event"] for line in logs}
     await database.close()
+
+
+async def test_first_worker_does_at_once_what_a_web_stored_until_it_ends(
+    make_postgres_url: MakeUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several workers one does the work of a commit; when it is gone, another one takes its place."""
+    monkeypatch.setattr(listener, "_FIRST_SECONDS", 0.01)
+    url = make_postgres_url()
+
+    async def become_first(wakeup: RecordedWakeup) -> None:
+        async with asyncio.timeout(LIMIT):
+            await notify(url, "early")
+            while await wakeup.is_for_another("early"):
+                await notify(url, "early")
+
+    async with AsyncExitStack() as later:
+        async with listening(url, notifier_of_worker()) as (_, first):
+            await become_first(first)
+            _, second = await later.enter_async_context(listening(url, notifier_of_worker()))
+            await notify(url, "web")
+            await notify(url, "worker", notifier=notifier_of_worker())
+            assert [await first.is_for_another(topic) for topic in ("web", "worker")] == [False, True]
+            assert [await second.is_for_another(topic) for topic in ("web", "worker")] == [True, True]
+        await become_first(second)
+
+
+def notifier_of_worker() -> DatabaseNotifier:
+    """The notifier of a process that does the work that it announces."""
+    notifier = DatabaseNotifier()
+    notifier.works = True
+    return notifier
 
 
 async def end_listeners(database: Database) -> None:

@@ -277,13 +277,15 @@ async def test_postgres_restarted_while_jobs_flow_leaves_every_job_done_once(
     All stored work is done without an operator, and listeners reconnect.
     """
     notified: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def notify(topic: str | None, /, *, by_other: bool) -> None:
+        notified.put_nowait(topic)
+
     stored: list[str] = []
     refused: list[str] = []
     async with open_shop(private_postgres.url) as shop:
         notifier = DatabaseNotifier()
-        listener = DatabaseListener(
-            shop.database, notifier, notified.put_nowait, clock=SystemClock(), random=lambda: 0.5
-        )
+        listener = DatabaseListener(shop.database, notifier, notify, clock=SystemClock(), random=lambda: 0.5)
         listening = asyncio.create_task(listener.run())
 
         async def some_are_done() -> bool:
