@@ -96,7 +96,7 @@ class _EngineAlone(MetaPathFinder, Loader):
                     return getattr(part, name)
             raise AttributeError(name)
 
-        module.__getattr__ = other  # type: ignore[method-assign]
+        module.__getattr__ = other  # type: ignore[method-assign, assignment]
 
 
 _Method = Callable[..., Any]
@@ -216,7 +216,7 @@ def _without_docstrings() -> Iterator[None]:
         code = get_code(loader, fullname)
         return code if code is None or fullname.startswith(_SHOWN) else _functions_without_docstrings(code)
 
-    SourceFileLoader.get_code = get_small_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_small_code  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

@@ -37,6 +37,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    text,
     type_coerce,
     union_all,
     update,
@@ -82,6 +83,15 @@ jobs = Table(
     sqlite_autoincrement=True,
 )
 Index("ix_jobs_status_priority_seq", jobs.c.status, jobs.c.priority.desc(), jobs.c.seq)
+Index(
+    "ix_jobs_failed",
+    jobs.c.process_id,
+    # It is partial on PostgreSQL as well, by its revision. Naming its dialect here would load it on SQLite: 3 MB.
+    sqlite_where=text("error_message IS NOT NULL"),
+)
+"""For `_contested`: without it, each claim on PostgreSQL read the whole table, with all rows that were deleted since the
+last vacuum.
+"""
 
 failed_jobs = Table(
     "failed_jobs",

@@ -502,6 +502,13 @@ def _jobs() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_jobs_status_priority_seq", "jobs", ["status", sa.text("priority DESC"), "seq"])
+    op.create_index(
+        "ix_jobs_failed",
+        "jobs",
+        ["process_id"],
+        sqlite_where=sa.text("error_message IS NOT NULL"),
+        postgresql_where=sa.text("error_message IS NOT NULL"),
+    )
 
 
 def _operation() -> None:
