@@ -96,7 +96,7 @@ class _EngineAlone(MetaPathFinder, Loader):
                     return getattr(part, name)
             raise AttributeError(name)
 
-        module.__getattr__ = other  # type: ignore[method-assign, assignment]
+        module.__getattr__ = other  # type: ignore[method-assign]
 
 
 _Method = Callable[..., Any]

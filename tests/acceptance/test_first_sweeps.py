@@ -109,9 +109,7 @@ async def test_repository_that_is_added_or_renamed_is_swept_alone(world: World) 
 
 
 @pytest.mark.parametrize("behind", [0, 1], ids=["front", "second"])
-async def test_label_that_somebody_sets_during_the_first_sweep_is_answered_at_once(
-    world: World, behind: int
-) -> None:
+async def test_label_that_somebody_sets_during_the_first_sweep_is_answered_at_once(world: World, behind: int) -> None:
     """P7: background work leaves room for people, and what plainly waits for checks or others needs no second look."""
     company(world)
     pulls = [world.open(f"add-{number}") for number in range(behind + 1)]
