@@ -180,7 +180,7 @@ _OWN: dict[str, Any] = {name: getattr(dataclasses, name, None) for name in _SHAR
 
 @contextmanager
 def _sharing_code() -> Iterator[None]:
-    """Have dataclasses share the code of their methods, which Python compiles for each anew: half of a class's 16 KB.
+    """Have dataclasses share the code of their methods, which Python compiles for each class: half of its 16 KB.
 
     Those that keep a class frozen also kept the class that `slots=True` replaced. Python 3.11 and 3.12 have these
     functions; a later one is left alone.

@@ -4,15 +4,15 @@ A notification is sent within the transaction that made something due, so that i
 It may be lost with a connection; therefore loops still poll, and check everything after a new connection. SQLite has no
 notifications: there, one process does all.
 
-Each notification says whether its sender does the work itself. What a web stored is for the first worker: the one that
-has a lock of the session that listens, which PostgreSQL releases when that process ends or dies. Every other worker is
-told that another process works first, and checks later (`wakeup`).
+Each notification says whether its sender does the work itself. What a web stored is work for the first worker: the one
+with a lock of the session that listens, which PostgreSQL releases when that process ends or dies. Every other worker
+leaves the work to another process, and checks later (`wakeup`).
 """
 
 from collections.abc import Callable, Collection
 from contextlib import aclosing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import structlog
@@ -63,13 +63,6 @@ class DatabaseNotifier:
         return name == self._name, works == _WORKS[True], tuple(topics)
 
 
-class Notify(Protocol):
-    """Wakes the loops of this process for a topic, or for all."""
-
-    def __call__(self, topic: str | None, /, *, by_other: bool) -> None:
-        """With `by_other`, another process does the work first."""
-
-
 class DatabaseListener:
     """One connection beside the pool's that listens, and is replaced whenever it is lost."""
 
@@ -77,13 +70,14 @@ class DatabaseListener:
         self,
         database: Database,
         notifier: DatabaseNotifier,
-        notify: Notify,
+        notify: Callable[..., None],
         *,
         clock: Clock,
         random: Callable[[], float],
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """`notify` is called with each topic of another process, and with None when anything may have happened.
+        """`notify` is called with each topic of another process, and with None when anything may have happened; with
+        `by_other` True if another process does the work first.
 
         `lost` is called when the connection was lost. `random` gives numbers in [0, 1) for jitter.
         """

@@ -89,8 +89,8 @@ Index(
     # It is partial on PostgreSQL as well, by its revision. Naming its dialect here would load it on SQLite: 3 MB.
     sqlite_where=text("error_message IS NOT NULL"),
 )
-"""For `_contested`: without it, each claim on PostgreSQL read the whole table, with all rows that were deleted since the
-last vacuum.
+"""For `_contested`: without it, each claim on PostgreSQL read the whole table, with all rows deleted since the last
+vacuum.
 """
 
 failed_jobs = Table(
