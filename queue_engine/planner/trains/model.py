@@ -1,6 +1,7 @@
 """State of a queue for plans, and plans."""
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Annotated
 
 from pydantic import PlainSerializer
@@ -32,7 +33,7 @@ class Estimates:
 
     fails: Rate = Rate(0.1, 10.0)
     """A pull request that no run tested yet makes its run fail."""
-    flakes: Rate = Rate(0.01, 50.0)
+    flakes: Rate = Rate(0.019, 25.0)
     """A run fails although its members are good."""
     fails_later: Rate = Rate(0.003, 200.0)
     """A qualified pull request makes a later run fail."""
@@ -41,6 +42,16 @@ class Estimates:
     def flake_chance(self) -> float:
         """The chance that a run of good members fails, never quite none."""
         return max(LEAST_FLAKES, self.flakes.share)
+
+    def flakes_in_a_row(self, times: int) -> float:
+        """Return the chance that so many runs of the same good members all fail.
+
+        It is the mean of the power of a rate, by its beta distribution. The power of the mean would be less: a queue
+        that has seen few runs may well flake more often than it seems, and then each of these runs did.
+        """
+        weight = self.flakes.weight
+        flaked = self.flake_chance * weight
+        return prod((flaked + each) / (weight + each) for each in range(times))
 
     def chance(self, qualified: bool) -> float:
         """Return the chance that a pull request makes a run fail, before any run with it failed."""

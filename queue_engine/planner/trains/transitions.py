@@ -25,7 +25,8 @@ def run_passed(trains: Trains, run: TrainRun, now: float) -> Trains:
     for failed in trains.failures:
         suspects = failed.suspects - content
         if failed.content <= content and (run.extends_base or not failed.on_base):
-            flakes = flakes.observed(True)
+            for _ in range(failed.times):
+                flakes = flakes.observed(True)
         elif suspects or failed.on_base:
             failures.append(replace(failed, suspects=suspects or failed.content))
     return replace(

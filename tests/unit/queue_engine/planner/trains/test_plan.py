@@ -170,7 +170,7 @@ def test_suspect_is_not_ejected_while_a_run_tests_it_alone_on_the_present_base()
 
 def test_doubt_counts_less_once_the_oldest_member_has_waited_for_six_runs() -> None:
     """P5: others wait behind a member that failed once alone, and may have flaked."""
-    state = replace(trains(2), failures=(ALONE,))
+    state = replace(trains(2), failures=(ALONE,), estimates=Estimates(flakes=Rate(0.01, 50)))
     state = replace(state, queue=(state.queue[0], replace(state.queue[1], since=6 * USUAL)))
     assert plan(state, 6 * USUAL).eject == ()
     assert plan(state, 6 * USUAL + 1).eject == (1,)

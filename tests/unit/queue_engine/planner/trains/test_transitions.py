@@ -65,6 +65,15 @@ def test_failed_run_flaked_only_if_all_of_its_members_passed_together(content: t
     assert (after.estimates.flakes.share > state.estimates.flakes.share) is flaked
 
 
+def test_content_that_failed_thrice_and_passes_had_three_flakes() -> None:
+    """Counted once, CI would seem to flake less than it does, and good pull requests would leave."""
+    state = with_runs(run(5, 1), failures=(replace(failed(1, suspects=(1,)), times=3),))
+    flakes = run_passed(state, state.runs[0], 1.0).estimates.flakes
+    before = state.estimates.flakes
+    assert flakes.share * flakes.weight == pytest.approx(before.share * before.weight + 3)
+    assert flakes.weight == before.weight + 4
+
+
 def test_member_waits_since_its_first_pass() -> None:
     """A later pass does not make it wait for longer until it lands."""
     first = run_passed(with_runs(run(5, 1)), run(5, 1), 1.0)
