@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from github_emulator import ResponseFault, WebhookFaults
+from queue_engine.core.timing.clock import Clock
 from tests.acceptance.world import CI_TIME, LABEL, SECRET, World, a_world
 
 
@@ -73,6 +74,56 @@ async def test_webhooks_an_hour_late_lead_to_the_same_end(world: World) -> None:
     asked = world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge")
     await world.pass_time(timedelta(hours=2))
     assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == asked
+
+
+class HeldBack(WebhookFaults):
+    """Holds every delivery until an instant, at which all of them come."""
+
+    def __init__(self, clock: Clock, until: datetime) -> None:
+        super().__init__(Random(0))
+        self.clock, self.until = clock, until
+        self.held = 0
+
+    def fate(self, event: str, action: str | None) -> ResponseFault:
+        delay = self.until - self.clock.now()
+        if delay <= timedelta(0):
+            return ResponseFault()
+        self.held += 1
+        return ResponseFault(delay=delay)
+
+
+async def test_no_webhook_for_hours_and_then_all_at_once_loses_and_doubles_nothing(world: World) -> None:
+    """P2: GitHub holds webhooks back for two and a half hours; a minute after the flood the queue has moved."""
+    pulls = [world.open(f"add-{number}") for number in range(12)]
+    early, late, (unlabeled, pushed) = pulls[:5], pulls[5:10], pulls[10:]
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"other.py": "other\n"}, "Other", by="rhea")
+    await world.settle()
+    back = world.clock.now() + timedelta(hours=2, minutes=30)
+    faults = world.github.webhooks.faults = HeldBack(world.clock, back)
+    for pull in early:
+        pull.label(LABEL, by="mona")
+        await world.pass_time(timedelta(minutes=25))
+    assert world.landed() == [pull.number for pull in early]
+    await world.pass_time(back - world.clock.now() - timedelta(seconds=30))
+    for pull in (*late, unlabeled, pushed):
+        pull.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=1))
+    unlabeled.unlabel(LABEL, by="mona")
+    head = pushed.push({"more.py": "more\n"}, by="mona")
+    await world.pass_time(back - world.clock.now() - timedelta(seconds=1))
+    assert await world.entries() == ()
+    assert faults.held > 100
+    await world.pass_time(timedelta(minutes=1))
+    assert [entry.number for entry in await world.entries()] == [pull.number for pull in late]
+    assert await world.status(late[0]) == "checking"
+    await world.until(lambda: all(pull.merged for pull in late))
+    await world.pass_time(timedelta(minutes=30))
+    assert world.landed() == [pull.number for pull in (*early, *late)]
+    assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/merge") == len(world.landed())
+    assert [world.spoken(pull) for pull in (*early, *late)] == [1] * 10
+    assert (unlabeled.merged, pushed.merged, pushed.head_sha) == (False, False, head)
+    assert LABEL not in unlabeled.labels
 
 
 class DropNth(WebhookFaults):
