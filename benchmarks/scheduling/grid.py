@@ -6,7 +6,7 @@ from itertools import product
 from math import exp, log
 
 from benchmarks.scheduling.cells import Cell, DrawnTruth
-from benchmarks.scheduling.policies import POLICIES
+from benchmarks.scheduling.policies import POLICIES, Make
 from bot.cli.replay.simulation import Outcome, Simulation, quantile
 
 UNLIMITED = 1000
@@ -65,9 +65,14 @@ def extra_cells() -> Mapping[str, Cell]:
 
 
 def measure(policy: str, cell: Cell, seed: int, pulls: int) -> Measured:
-    """Simulate one policy in one cell."""
+    """Simulate one policy of the benchmark in one cell."""
+    return simulate(POLICIES[policy], cell, seed, pulls)
+
+
+def simulate(make: Make, cell: Cell, seed: int, pulls: int) -> Measured:
+    """Simulate a policy in one cell."""
     truth = DrawnTruth(cell, seed)
-    return Measured(cell, Simulation(truth, POLICIES[policy](truth), pulls).run())
+    return Measured(cell, Simulation(truth, make(truth), pulls).run())
 
 
 def saturated(policy: str, slots: int, seed: int, pulls: int, bad: float = 0.1) -> float:

@@ -27,8 +27,8 @@ def goals_table(fresh: Sequence[Goal], tuning: Sequence[Goal]) -> str:
                 each.name,
                 f"{'≤' if each.at_most else '≥'} {each.must:g}",
                 f"{'≤' if each.at_most else '≥'} {each.ambitious:g}",
-                _figure(each.value),
-                _figure(before.value),
+                figure(each.value),
+                figure(before.value),
                 each.verdict,
             )
             for each, before in zip(fresh, tuning, strict=True)
@@ -116,5 +116,6 @@ def cell_name(cell: Cell) -> str:
     return ", ".join(words + ([f"conflicts {cell.conflicts:g}"] if cell.conflicts else []))
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
+    """Return a figure of a table."""
     return f"{value:.0f}" if value == int(value) or value >= 100 else f"{value:.2f}"
