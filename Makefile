@@ -7,13 +7,14 @@ STAMP := $(VENV)/.installed
 PROJECTS := emulator demo
 GUARD := .venv-guard
 HOSTING := .venv-hosting
+SITE := .venv-site
 TYPESCRIPT := .ci/typescript/node_modules
 ACTIONS := .ci/actions/node_modules
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants breaks again bench bench-scheduling release-check release release-files release-signature release-database docs pictures screenshots lock clean
+.PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants breaks again bench bench-scheduling bench-policies release-check release release-files release-signature release-database docs site pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml $(PROJECTS:%=%/pyproject.toml)
@@ -171,6 +172,10 @@ bench: $(STAMP)
 bench-scheduling: $(STAMP)
 	$(BIN)/python -m benchmarks.scheduling $(ARGS)
 
+# The same planner beside the rules of other queues, by the load, CI and seeds of a file: ARGS="my.toml --json".
+bench-policies: $(STAMP)
+	$(BIN)/python -m benchmarks.scheduling.workload $(ARGS)
+
 # Whether version, changelog, database and tag of a release agree (CONTRIBUTING.md, "Releasing"): TAG=v1.2.3 checks a tag, too.
 release-check: $(STAMP)
 	$(BIN)/python -m tests.support.release $(if $(TAG),--tag $(TAG))
@@ -195,6 +200,18 @@ release-database: $(STAMP)
 # Renew the parts of the documents that are made from the running program.
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate
+
+# The documents as a site in build/site, which any web server can serve. A broken link fails.
+site: $(STAMP) $(SITE)/.installed
+	rm -rf build/site build/site-source
+	$(BIN)/python -m docs.site collect build/site-source
+	$(SITE)/bin/zensical build --clean --strict
+	$(BIN)/python -m docs.site finish build/site
+
+$(SITE)/.installed: requirements-site.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-site.txt
+	touch $@
 
 # Renew the pictures of the registration, in Debian's Chromium.
 pictures: $(STAMP)
@@ -221,7 +238,9 @@ lock:
 		--custom-compile-command 'make lock' --group guard -o requirements-guard.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --group hosting -o requirements-hosting.txt
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --group site -o requirements-site.txt
 	rm -rf $(VENV)-lock
 
 clean:
-	rm -rf $(VENV) $(VENV)-lock $(GUARD) $(HOSTING) .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info
+	rm -rf $(VENV) $(VENV)-lock $(GUARD) $(HOSTING) $(SITE) .cache .mypy_cache .ruff_cache .pytest_cache mutants build *.egg-info

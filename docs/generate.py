@@ -15,7 +15,7 @@ from bot.metrics import FAMILIES
 from bot.metrics.families import Source
 from bot.registration.manifest import PATH as MANIFEST
 from bot.registration.manifest import read_manifest
-from docs import calls, dashboard, keys, screens, sizing
+from docs import calls, dashboard, keys, screens, site, sizing
 from docs.tested_lines import workflow_lines
 from github_emulator.__main__ import endpoints
 from notifications.texts import headlines, reason_texts
@@ -72,6 +72,7 @@ def main() -> None:
     (ROOT / SKILL_IN_PACKAGE).write_text((ROOT / SKILL).read_text(encoding="utf-8"), encoding="utf-8")
     (ROOT / SCHEMA).write_text(keys.schema(), encoding="utf-8")
     (ROOT / OPENAPI).write_text(calls.openapi(), encoding="utf-8")
+    (ROOT / "llms.txt").write_text(site.llms(), encoding="utf-8")
     (ROOT / DASHBOARD).write_text(dashboard.dashboard(), encoding="utf-8")
 
 

@@ -42,6 +42,8 @@ VIEWS: dict[str, dict[str, Any]] = {
     "phone-dark": {"viewport": PHONE, "color_scheme": "dark"},
 }
 SHOWN_IN_DOCUMENTS = {
+    ("running", "queue", "desktop"): "page-train",
+    ("running", "queue", "desktop-dark"): "page-train-dark",
     ("bisecting", "overview", "desktop"): "page-overview",
     ("bisecting", "queue", "desktop"): "page-queue",
     ("bisecting", "queue", "desktop-dark"): "page-queue-dark",
@@ -86,7 +88,7 @@ async def idle(world: World) -> int:
 
 
 async def running(world: World) -> int:
-    """A run tests three, and another one two that came later."""
+    """A run tests three, and two that came later wait."""
     await past(world)
     pulls = open_pulls(world, 5)
     await world.pass_time(CI_TIME * 2)
