@@ -1,6 +1,6 @@
 """The contracts of `make arrows` name every room, and look for circles at every depth."""
 
-import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -31,11 +31,10 @@ def test_arrows_form_no_circle_in_any_package() -> None:
 def imported(*folders: str) -> set[tuple[str, str]]:
     """Each file in these folders with each module that it imports from."""
     return {
-        (path.relative_to(ROOT).as_posix(), node.module or "")
+        (path.relative_to(ROOT).as_posix(), module)
         for folder in folders
         for path in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom)
+        for module in re.findall(r"^ *from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
 
 

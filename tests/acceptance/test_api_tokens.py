@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import aiohttp
+import pytest
 
 from queue_engine.domain.facts import Permission
 from queue_engine.store.tokens import PREFIX
@@ -28,6 +29,7 @@ async def events(world: World, pull: Any, name: str) -> list[dict[str, Any]]:
     return [dict(each.data or {}) for each in timeline if each.event == name]
 
 
+@pytest.mark.thorough
 async def test_token_that_is_over_revoked_or_forged_opens_no_route(
     world: World, session: aiohttp.ClientSession
 ) -> None:
@@ -57,6 +59,7 @@ async def test_token_that_is_over_revoked_or_forged_opens_no_route(
     assert (await good.read(QUEUES))[0] == 200
 
 
+@pytest.mark.thorough
 async def test_token_that_reads_writes_nowhere(world: World, session: aiohttp.ClientSession) -> None:
     """403 on every writing route, for any owner; nothing changes and GitHub is asked nothing."""
     pull = world.open("add")
@@ -80,6 +83,7 @@ async def test_token_that_reads_writes_nowhere(world: World, session: aiohttp.Cl
     assert [(await reader.read(QUEUES))[0] for reader in readers] == [200] * 3
 
 
+@pytest.mark.thorough
 async def test_token_that_writes_may_not_control_queues(world: World, session: aiohttp.ClientSession) -> None:
     """`--write` queues and dequeues; the role of its person does not widen it."""
     pull = world.open("add")
@@ -128,6 +132,7 @@ async def test_what_a_revoked_service_queued_does_not_land(world: World, session
     assert (pull.merged, await world.reasons(pull)) == (False, ["permission_lost"])
 
 
+@pytest.mark.thorough
 async def test_person_who_lost_the_right_reads_for_minutes_and_writes_no_more(
     world: World, session: aiohttp.ClientSession
 ) -> None:
@@ -171,6 +176,7 @@ async def test_login_that_somebody_else_took_opens_nothing(world: World, session
     assert (await rhea.queue(pull)).status == (await rhea.send("POST", PAUSE))[0] == 403
 
 
+@pytest.mark.thorough
 async def test_operators_token_is_not_the_next_owner_of_its_login(world: World, session: aiohttp.ClientSession) -> None:
     """The first account was deleted. The engine lets authors dequeue by login, so the person is compared first (P4)."""
     rhea = await caller(world, session, "rhea", operator=True)

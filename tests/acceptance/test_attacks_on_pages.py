@@ -52,6 +52,7 @@ async def send(browser: Browser, body: bytes, content_type: str) -> int:
         return answer.status
 
 
+@pytest.mark.thorough
 async def test_form_that_cannot_be_read_is_refused_and_no_fault_of_imq(
     site: World, session: aiohttp.ClientSession
 ) -> None:
@@ -70,6 +71,7 @@ async def test_form_that_cannot_be_read_is_refused_and_no_fault_of_imq(
     assert (await mona.get("/account")).status == 200
 
 
+@pytest.mark.thorough
 async def test_form_of_no_session_is_refused_before_it_arrives(site: World) -> None:
     """A stranger who announces a form and never sends it is answered, and holds nothing."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.runner.addresses[0][1])
@@ -101,6 +103,7 @@ async def test_person_has_a_bounded_number_of_sessions(site: World, session: aio
     assert (await other.get("/account")).status == 200
 
 
+@pytest.mark.thorough
 async def test_private_repository_is_not_public_because_github_lags(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -213,6 +216,7 @@ async def test_reader_without_a_session_reads_no_error_of_a_public_repository(
         assert "Log in to read the error." in status.text
 
 
+@pytest.mark.thorough
 async def test_strangers_do_not_fill_the_log(site: World, session: aiohttp.ClientSession) -> None:
     """Callbacks of logins that never began are logged once a minute."""
     stranger = Browser(site, session)

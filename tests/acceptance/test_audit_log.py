@@ -80,6 +80,7 @@ async def test_people_are_named_with_what_they_did(
     assert (cancelled["repository"], cancelled["base_branch"]) == ("acme/widgets", "main")
 
 
+@pytest.mark.thorough
 async def test_changed_configuration_names_the_commit_and_who_pushed_it(
     world: World, session: aiohttp.ClientSession
 ) -> None:
@@ -103,6 +104,7 @@ async def test_changed_configuration_names_the_commit_and_who_pushed_it(
     assert (forced["data"]["sha"], forced["data"]["certain"]) == (tip, False)
 
 
+@pytest.mark.thorough
 async def test_push_whose_job_runs_again_is_one_action(world: World, session: aiohttp.ClientSession) -> None:
     """P2: a process may die after the action, and before its job is done."""
     push = BranchPush(
@@ -125,6 +127,7 @@ async def test_push_whose_job_runs_again_is_one_action(world: World, session: ai
     ]
 
 
+@pytest.mark.thorough
 async def test_dead_letter_names_who_retried_and_who_discarded_it(world: World, session: aiohttp.ClientSession) -> None:
     """A token of no person is named by its own name; an answer of 404 is no action."""
     ops = await operator(world, session)

@@ -47,6 +47,7 @@ async def test_auto_merge_of_a_queued_pull_request_is_disabled_and_the_comment_s
     assert mutations(world) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_auto_merge_whose_webhook_was_lost_is_found_by_the_sweep(world: World) -> None:
     """P1: the sweep lists pull requests that changed, and sees it there."""
@@ -63,7 +64,7 @@ async def test_auto_merge_whose_webhook_was_lost_is_found_by_the_sweep(world: Wo
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("webhook", [pytest.param(True, marks=pytest.mark.thorough), False])
+@pytest.mark.parametrize("webhook", [True, False])
 async def test_auto_merge_of_a_pull_request_that_waits_for_its_approval_is_disabled(
     world: World, webhook: bool
 ) -> None:
@@ -105,6 +106,7 @@ async def test_auto_merge_is_refused_where_the_configuration_says_so(world: Worl
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_auto_merge_that_imq_may_not_disable_takes_the_pull_request_out(world: World) -> None:
     """P1, P5: GitHub refuses the mutation: the entry leaves, and the comment names auto-merge and GitHub's message."""
@@ -130,6 +132,7 @@ async def test_auto_merge_that_imq_may_not_disable_takes_the_pull_request_out(wo
     assert "not accessible by integration" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_auto_merge_that_a_person_disables_first_is_not_shown_as_the_work_of_imq(world: World) -> None:
     """GitHub refuses to disable what is not enabled any more."""
     world.repository.record.allow_auto_merge = True
@@ -144,6 +147,7 @@ async def test_auto_merge_that_a_person_disables_first_is_not_shown_as_the_work_
     assert "IMQ disabled" not in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_repository_without_auto_merge_pays_no_request(world: World) -> None:
     """P7: the snapshot that IMQ reads anyway shows it."""
@@ -153,6 +157,7 @@ async def test_repository_without_auto_merge_pays_no_request(world: World) -> No
     assert mutations(world) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("first", ["github", "imq"])
 async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_person(world: World, first: str) -> None:
@@ -175,6 +180,7 @@ async def test_auto_merge_of_a_queued_pull_request_is_taken_for_merged_by_a_pers
     assert "merged" in world.comment(pull).lower() or "landed" in world.comment(pull).lower()
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_auto_merge_that_a_push_disabled_lands_nothing(world: World) -> None:
     """P4: the push ends the queue's consent and GitHub's; GitHub merges nothing, IMQ says whose move it is."""

@@ -72,6 +72,7 @@ async def test_required_check_of_imqs_app_by_another_name_is_reported_at_admissi
     ]
 
 
+@pytest.mark.thorough
 async def test_check_that_githubs_refusal_names_is_waited_for(world: World) -> None:
     """What no rule shows, a required workflow say, is known from the refusal: its report lands it, not a person."""
     world.repository.add_ruleset("scans", workflows=[".github/workflows/scan.yml"])

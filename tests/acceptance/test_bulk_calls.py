@@ -31,6 +31,7 @@ async def results(by: Caller, begun: Answer) -> Any:
     return answer.body
 
 
+@pytest.mark.thorough
 async def test_many_are_queued_in_their_order_with_a_result_for_each(world: World, mona: Caller) -> None:
     """One that is refused stops none behind it; each result has the fields of a single call."""
     first, second = world.open("first"), world.open("second")
@@ -51,6 +52,7 @@ async def test_many_are_queued_in_their_order_with_a_result_for_each(world: Worl
     assert world.landed() == [first.number, second.number]
 
 
+@pytest.mark.thorough
 async def test_each_result_of_a_call_is_reported_as_progress(world: World, mona: Caller) -> None:
     """Subscribers need not poll: an event for each pull request names the process, refused ones included (P6)."""
     events: list[ProgressEvent] = []
@@ -64,6 +66,7 @@ async def test_each_result_of_a_call_is_reported_as_progress(world: World, mona:
     assert its_own[1].message == "2 of 3 pull requests"
 
 
+@pytest.mark.thorough
 async def test_each_pull_request_of_a_call_is_a_request_of_its_caller(world: World, mona: Caller) -> None:
     """The page of requests has one for each, pending until IMQ has come to it."""
     first, second = world.open("first"), world.open("second")
@@ -82,6 +85,7 @@ async def test_each_pull_request_of_a_call_is_a_request_of_its_caller(world: Wor
     assert [each["status"] for each in await listed()] == ["done", "done"]
 
 
+@pytest.mark.thorough
 async def test_repeated_call_is_the_same_process_and_queues_nothing_again(world: World, mona: Caller) -> None:
     """By its key; without a second process there is nothing that could be done twice."""
     pull = world.open("add")
@@ -142,7 +146,6 @@ async def test_process_is_hidden_from_every_other_caller(world: World, session: 
     assert await mona.read(path) == missing
 
 
-@pytest.mark.thorough
 async def test_results_are_kept_as_long_as_the_key(world: World, mona: Caller) -> None:
     """Then nothing of the call remains in the store."""
     begun = await queue_all(mona, [999])
@@ -172,6 +175,7 @@ async def test_priority_needs_the_right_to_control_queues(world: World, session:
     assert (lost["status"], await world.entry(third)) == (403, None), "the role counts when the job runs"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "pulls", [[], [{"number": 0}], [{"number": 1}, {"number": 1}], [{}], [{"number": 1, "x": 1}], [{"number": 1}] * 101]
 )

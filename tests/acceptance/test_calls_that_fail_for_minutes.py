@@ -174,6 +174,7 @@ async def test_call_that_fails_for_minutes_is_repeated_and_everything_lands(
         assert {pull.state for pull in drafts} <= {"closed"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", ["update", pytest.param("merge", marks=pytest.mark.long)])
 async def test_call_that_fails_for_an_hour_lets_the_entry_leave_as_github_in_trouble(tmp_path: Path, call: str) -> None:
     """P5, P6: the author reads that GitHub failed, not that it accepted anything; the next one follows."""

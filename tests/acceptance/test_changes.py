@@ -64,6 +64,7 @@ async def test_title_that_is_kept_out_takes_out_who_waits(world: World) -> None:
     assert await world.reasons(pull) == ["blocked_by_title"]
 
 
+@pytest.mark.thorough
 async def test_priority_label_moves_who_waits_and_so_does_taking_it_off(world: World) -> None:
     """The label is read again each time; the entry in progress stays at the front."""
     _configure(world)
@@ -80,6 +81,7 @@ async def test_priority_label_moves_who_waits_and_so_does_taking_it_off(world: W
     assert [entry.number for entry in await world.entries()] == [front.number, second.number, third.number]
 
 
+@pytest.mark.thorough
 async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(world: World) -> None:
     """It could not land any more; its author reads that at once, and no pull request waits behind it."""
     world.repository.add_ruleset("reviews", reviews=ReviewRule(approvals=1))
@@ -97,6 +99,7 @@ async def test_changes_requested_where_reviews_are_demanded_take_out_who_waits(w
     await world.until(lambda: front.merged)
 
 
+@pytest.mark.thorough
 async def test_changes_requested_under_rules_that_another_process_received_dequeue(world: World) -> None:
     """P1: what a review means is not judged by rules that are remembered from before they changed."""
     front, pull = world.open("front"), world.open("waiting")
@@ -129,6 +132,7 @@ async def test_rules_that_change_are_read_again_at_once(world: World, organisati
     assert len(world.repository.log("main")[0].parents) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("announced", [True, False])
 async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_too(
     world: World, announced: bool

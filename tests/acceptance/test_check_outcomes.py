@@ -44,6 +44,7 @@ async def events(world: World, pull: Any, word: str) -> list[dict[str, Any]]:
     return [dict(event.data or {}) for event in recorded if event.event == word]
 
 
+@pytest.mark.thorough
 async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_place(world: World) -> None:
     """A flake ejects no entry: one rerun on the same commit, and those behind stay behind."""
     unit = with_unit(world)
@@ -65,6 +66,7 @@ async def test_flaky_check_is_run_again_once_and_its_pull_request_lands_in_its_p
     assert await events(world, behind, "rerun") == []
 
 
+@pytest.mark.thorough
 async def test_change_that_fails_twice_is_ejected_and_the_next_one_lands(world: World) -> None:
     """The one it is about leaves, after its rerun, with the failing check linked; the base was asked, and is green."""
     unit = with_unit(world)
@@ -84,6 +86,7 @@ async def test_change_that_fails_twice_is_ejected_and_the_next_one_lands(world: 
     assert left["failing"][0]["url"] in world.comment(bad)
 
 
+@pytest.mark.thorough
 async def test_check_of_another_app_that_fails_is_not_run_again(world: World) -> None:
     """GitHub lets an App run again what is GitHub Actions' or its own: asking for more would be in vain."""
     other = world.repository.add_ci("ci/other", settings=CISettings(duration=CI_TIME, judge=sound))
@@ -95,6 +98,7 @@ async def test_check_of_another_app_that_fails_is_not_run_again(world: World) ->
     assert world.requests(RERUN, REREQUEST) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("conclusion", ["timed_out", "cancelled"])
 async def test_check_that_breaks_down_twice_is_no_fault_of_the_change(world: World, conclusion: str) -> None:
     """A runner that dies proves nothing about the change, and a maintainer is asked to look, not the author."""
@@ -108,6 +112,7 @@ async def test_check_that_breaks_down_twice_is_no_fault_of_the_change(world: Wor
     assert "ended without testing" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_check_that_breaks_down_once_lands_all_the_same(world: World) -> None:
     """A check that passes on a rerun is not shown as a failure."""
     unit = with_unit(world)
@@ -118,6 +123,7 @@ async def test_check_that_breaks_down_once_lands_all_the_same(world: World) -> N
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 async def test_red_base_ejects_no_entry_and_blocks_the_queue_until_the_fix_lands(world: World) -> None:
     """The same check fails on the base: the queue waits, the fix alone is let through, then everybody lands."""
     with_unit(world, on=("push", "pull_request"))
@@ -147,6 +153,7 @@ async def test_red_base_ejects_no_entry_and_blocks_the_queue_until_the_fix_lands
     assert (await world.reasons(first), await world.reasons(second)) == ([], [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mark", ["merge-queue-fix", "mends it"])
 async def test_red_base_says_how_to_fix_it_and_is_fixed_without_any_configuration(world: World, mark: str) -> None:
     """The label that its comment names lets the fix through; one that only then is configured need not be set again."""
@@ -175,6 +182,7 @@ async def test_red_base_says_how_to_fix_it_and_is_fixed_without_any_configuratio
     assert (await world.reasons(pull), await world.reasons(fix)) == ([], [])
 
 
+@pytest.mark.thorough
 async def test_red_base_is_known_by_the_app_whose_check_fails(world: World) -> None:
     """Another App's check of that name, which never passes, keeps no entry from landing on a fixed base."""
     with_unit(world, on=("push", "pull_request"))
@@ -213,6 +221,7 @@ async def test_red_base_without_a_fix_blocks_entries_no_longer_than_its_limit(wo
     await world.until(lambda: later.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 async def test_red_base_that_becomes_green_by_itself_reruns_the_failed_check(world: World) -> None:
     """The base was red for a passing reason: what failed then is not held against the change."""
     down = False
@@ -260,6 +269,7 @@ async def test_ready_pull_request_whose_check_fails_while_github_is_in_trouble_d
     assert "lint" in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("later", "reasons"), [("failure", ["checks_failed"]), ("success", [])])
 async def test_ready_pull_request_is_judged_again_after_a_pause(world: World, later: str, reasons: list[str]) -> None:
     """P1: what happened to its checks while the queue was blocked counts when it resumes."""
@@ -285,6 +295,7 @@ async def test_rerun_whose_answer_is_lost_is_not_doubled(world: World) -> None:
     assert len(await events(world, pull, "rerun")) == 1
 
 
+@pytest.mark.thorough
 async def test_checks_get_the_time_that_they_took_before(world: World) -> None:
     """The limit is the usual time with a margin: eight landings of three minutes make ten minutes, and it is said.
 
@@ -306,6 +317,7 @@ async def test_checks_get_the_time_that_they_took_before(world: World) -> None:
     assert "**Next step, @mona @rhea or a maintainer:**" in world.comment(hanging)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("judged", [True, False])
 async def test_check_that_failed_on_the_test_merge_alone_lands_nothing(world: World, judged: bool) -> None:
     """P1, P5: where GitHub counts it nothing lands, the wait ends, and the next step names that commit."""

@@ -4,6 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from github_emulator import CISettings
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import LABEL, World, a_world
@@ -45,6 +47,7 @@ async def test_failure_has_the_seconds_of_the_checks_that_still_ran(tmp_path: Pa
         }
 
 
+@pytest.mark.thorough
 async def test_events_that_end_a_test_have_the_seconds_of_each_check(tmp_path: Path) -> None:
     """While checks run, after they passed, and when the pull request is dequeued in the middle of them."""
     async with a_world(tmp_path, ci=False, protect=False) as world:

@@ -29,6 +29,7 @@ def at_most_ten(files: Mapping[str, str]) -> bool:
     return sum(int(text) for path, text in files.items() if path.endswith(".txt")) <= 10
 
 
+@pytest.mark.thorough
 async def test_fast_app_that_is_green_does_not_land_what_the_slow_ci_has_not_tested(world: World) -> None:
     """P1: where nothing is required, what reported on the queued head reports on IMQ's update before it lands."""
     world.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))
@@ -45,6 +46,7 @@ async def test_fast_app_that_is_green_does_not_land_what_the_slow_ci_has_not_tes
     assert await world.reasons(bad) == ["checks_failed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("behind", [False, True])
 async def test_workflow_that_starts_after_a_fast_app_has_passed_is_waited_for(world: World, behind: bool) -> None:
     """P1: the label is set in the instant of the push, where nothing is required; the workflow starts 30 s later."""
@@ -59,6 +61,7 @@ async def test_workflow_that_starts_after_a_fast_app_has_passed_is_waited_for(wo
     assert (pull.merged, await world.reasons(pull)) == (False, ["checks_failed"])
 
 
+@pytest.mark.thorough
 async def test_check_that_does_not_come_again_is_named(world: World) -> None:
     """P5: a check that ran once, by hand, holds its pull request as long as any check, and is named then."""
     world.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))
@@ -80,6 +83,7 @@ async def test_check_that_does_not_come_again_is_named(world: World) -> None:
     assert "by hand" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_success_of_one_workflow_hides_no_failure_of_another(world: World) -> None:
     """P1: two workflows have a job of one name; the required check goes by that name."""
     world.repository.add_workflow("Slow", jobs=[Job("test", duration=MINUTE, judge=sound)], on=["pull_request"])
@@ -93,6 +97,7 @@ async def test_success_of_one_workflow_hides_no_failure_of_another(world: World)
     assert [run.suite.conclusion for run in late.runs] == ["success"]
 
 
+@pytest.mark.thorough
 async def test_check_whose_address_names_another_run_reruns_nothing(world: World) -> None:
     """An App chooses the address of its check: IMQ runs again what GitHub's list proves to be of this head."""
     deploy = world.repository.add_workflow("Deploy", jobs=[Job("deploy", plan=("failure",))], on=["push"])
@@ -113,6 +118,7 @@ async def test_check_whose_address_names_another_run_reruns_nothing(world: World
     assert [run.attempt for run in deploy.runs if run.head_sha != pull.head_sha] == [1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parked_by", ["fork", "own update"])
 async def test_runs_that_await_approval_are_reported_at_once_with_their_link(world: World, parked_by: str) -> None:
     """P5: the pull request behind it lands; the comment links the run and says whose move it is."""
@@ -158,6 +164,7 @@ async def test_slow_day_pauses_the_queue_and_ejects_no_entry(world: World) -> No
     assert "No check starts" not in world.comment(pulls[2])
 
 
+@pytest.mark.thorough
 async def test_failed_jobs_of_a_red_base_run_again_once_and_the_queue_resumes(world: World) -> None:
     """A flake on the base pauses the queue only until its rerun passes."""
     unit = world.repository.add_ci("unit", settings=CISettings(workflow="ci", duration=CI_TIME, judge=sound))

@@ -128,6 +128,7 @@ async def test_train_lands_although_its_draft_has_no_good_title(tmp_path: Path, 
         assert [run.event for run in made.on_candidates()] == [on]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["merge", pytest.param("squash", marks=pytest.mark.long)])
 async def test_member_whose_title_is_red_in_the_end_leaves_alone(tmp_path: Path, method: str) -> None:
     """P4: its title changed while the train was tested; the others land without it."""
@@ -144,6 +145,7 @@ async def test_member_whose_title_is_red_in_the_end_leaves_alone(tmp_path: Path,
         assert f"`{CHECK}`" not in text
 
 
+@pytest.mark.thorough
 async def test_train_waits_for_the_title_check_of_a_member(tmp_path: Path) -> None:
     """P1: the check runs on a head again as the train passes, and nothing lands before it has passed."""
     async with titles(tmp_path, on="push") as made:
@@ -159,6 +161,7 @@ async def test_train_waits_for_the_title_check_of_a_member(tmp_path: Path) -> No
         assert await made.outcomes() == ["landed"]
 
 
+@pytest.mark.thorough
 async def test_halves_that_are_red_together_do_not_land_beside_a_title_check(tmp_path: Path) -> None:
     """P1: all other checks are still those of the candidate."""
     async with titles(tmp_path) as made:

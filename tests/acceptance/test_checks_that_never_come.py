@@ -64,6 +64,7 @@ async def label(world: World, *pulls: Any) -> None:
         await world.settle()
 
 
+@pytest.mark.thorough
 async def test_check_that_no_commit_ever_had_is_announced_once_and_no_author_is_ejected(world: World) -> None:
     """P5, P6: a maintainer reads it within minutes as the queue's own blocker; four authors wait, and then land."""
     with_workflow(world, ("ci/misspelt", None))
@@ -82,6 +83,7 @@ async def test_check_that_no_commit_ever_had_is_announced_once_and_no_author_is_
     assert await whole_queue(world) == [("paused", "check_never_reported"), ("resumed", "check_never_reported")]
 
 
+@pytest.mark.thorough
 async def test_check_that_no_commit_had_ends_its_blocker_when_it_reports_anywhere(world: World) -> None:
     """P5: the CI is set up after the rule; the queue resumes by itself."""
     with_workflow(world, ("lint", None))
@@ -96,6 +98,7 @@ async def test_check_that_no_commit_had_ends_its_blocker_when_it_reports_anywher
     await world.until(lambda: second.merged, within=SOON)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("behind", [False, True])
 async def test_check_that_a_path_filter_skips_waits_outside_and_the_next_one_lands_at_once(
     world: World, behind: bool
@@ -117,6 +120,7 @@ async def test_check_that_a_path_filter_skips_waits_outside_and_the_next_one_lan
     assert "IMQ queues it by itself" in world.comment(docs)
 
 
+@pytest.mark.thorough
 async def test_skip_ci_in_the_head_is_named_and_a_push_lets_it_join(world: World) -> None:
     """P6: the reason names the words; the author's next push brings the check, and the pull request lands."""
     with_workflow(world)
@@ -158,6 +162,7 @@ async def test_check_that_comes_late_lets_the_pull_request_join(world: World) ->
     await world.until(lambda: late.merged, within=MINUTE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("concludes", ["failure", "startup_failure"])
 async def test_run_that_ended_without_a_job_leaves_soon_with_its_link(world: World, concludes: Any) -> None:
     """P5: an invalid workflow file; only the list of runs shows it."""
@@ -198,6 +203,7 @@ async def test_workflow_that_is_broken_on_the_base_is_announced_once_and_ejects_
     assert await whole_queue(world) == [("paused", "base_red"), ("resumed", "base_red")]
 
 
+@pytest.mark.thorough
 async def test_repair_of_a_workflow_that_is_broken_on_the_base_may_land_meanwhile(world: World) -> None:
     """P5: it is labelled as the fix, and its own run has jobs."""
     ci = with_workflow(world)
@@ -228,6 +234,7 @@ async def test_queue_continues_when_a_run_that_broke_for_a_moment_runs_again(wor
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 async def test_run_without_a_job_is_no_reason_where_another_app_reports_the_check(world: World) -> None:
     """P6, unknown never blames: a broken workflow of no importance, and an App that takes its time."""
     builder = world.repository.add_ci("build", settings=CISettings(app="builder", waits=5 * MINUTE, duration=MINUTE))
@@ -240,6 +247,7 @@ async def test_run_without_a_job_is_no_reason_where_another_app_reports_the_chec
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("everywhere", [False, True])
 async def test_right_name_by_another_app_names_both_apps(world: World, everywhere: bool) -> None:
     """P6: of this head alone it waits outside; where every commit has it so, a maintainer reads it."""
@@ -264,6 +272,7 @@ async def test_right_name_by_another_app_names_both_apps(world: World, everywher
         assert (await outside(world, pull))[0] == "check_absent"
 
 
+@pytest.mark.thorough
 async def test_update_on_which_no_run_starts_while_others_run_leaves_in_minutes_in_the_first_days(world: World) -> None:
     """P5: GitHub lost the event of IMQ's update; no landing has happened here before. Its texts agree."""
     ci = with_workflow(world)
@@ -285,6 +294,7 @@ async def test_update_on_which_no_run_starts_while_others_run_leaves_in_minutes_
     await world.until(lambda: pull.merged, within=SOON)
 
 
+@pytest.mark.thorough
 async def test_hanging_check_leaves_after_three_times_its_usual_time(world: World) -> None:
     """P5: measured by two landings, at least ten minutes; a slower check beside it has its own limit."""
     fast = world.repository.add_ci("fast", settings=CISettings(app="fast", duration=5 * MINUTE))
@@ -303,6 +313,7 @@ async def test_hanging_check_leaves_after_three_times_its_usual_time(world: Worl
     assert "fast (limit: 15 minutes, by how long checks took here before)" in world.comment(hanging)
 
 
+@pytest.mark.thorough
 async def test_configured_limit_is_the_ceiling_of_a_measured_one(world: World) -> None:
     """P5: a limit of twelve minutes stands where three times the usual time is longer."""
     world.repository.push("main", {".github/imq.yml": "checks: {timeout: 12m}\n"}, "Configure IMQ", by="rhea")

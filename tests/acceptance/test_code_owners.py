@@ -33,6 +33,7 @@ async def test_people_who_own_the_files_are_named(world: World) -> None:
     assert "review requested from rhea" in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("permitted", [True, False])
 async def test_team_that_owns_the_files_is_named_with_the_permission_for_members(world: World, permitted: bool) -> None:
@@ -48,6 +49,7 @@ async def test_team_that_owns_the_files_is_named_with_the_permission_for_members
     assert ("review requested from acme/core" in comment) is permitted
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_pull_request_lands_after_a_code_owner_agreed(world: World) -> None:
     """A member of the team suffices."""

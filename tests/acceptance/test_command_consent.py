@@ -28,6 +28,7 @@ async def is_not_queued(world: World, pull: Any, says: str) -> None:
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 async def test_command_of_the_second_of_a_push_queues_nothing(world: World, pull: Any) -> None:
     """GitHub's times have whole seconds: no one knows which of the two was first."""
     pull.push({"unseen.py": "unseen\n"}, by="hubot")
@@ -49,6 +50,7 @@ async def test_command_is_void_when_a_push_of_its_second_is_reported_later(world
     await is_not_queued(world, pull, "same second")
 
 
+@pytest.mark.thorough
 async def test_command_that_waits_for_a_place_is_void_likewise(world: World, pull: Any) -> None:
     """A full queue makes no difference to consent."""
     rules = "depth: 1\n"
@@ -66,6 +68,7 @@ async def test_command_that_waits_for_a_place_is_void_likewise(world: World, pul
     await is_not_queued(world, pull, "ew commits")
 
 
+@pytest.mark.thorough
 async def test_command_some_seconds_after_a_push_queues_its_head(world: World, pull: Any) -> None:
     """Its author can have seen it."""
     pull.push({"seen.py": "seen\n"}, by="hubot")
@@ -86,6 +89,7 @@ async def test_command_of_the_second_of_a_changed_base_queues_nothing(world: Wor
     await is_not_queued(world, pull, "changed")
 
 
+@pytest.mark.thorough
 async def test_command_is_void_when_a_changed_base_of_its_second_is_reported_later(world: World, pull: Any) -> None:
     """The new base branch was read; its webhook came after the command was carried out."""
     pull.push({"seen.py": "seen\n"}, by="mona")

@@ -10,6 +10,7 @@ from tests.acceptance.test_held import held
 from tests.acceptance.world import LABEL, World, a_world
 
 
+@pytest.mark.thorough
 async def test_queue_by_who_may_is_acknowledged_labeled_and_lands(world: World) -> None:
     """The label stays the visible truth, whatever was typed."""
     pull = await ready(world)
@@ -25,6 +26,7 @@ async def test_queue_by_who_may_is_acknowledged_labeled_and_lands(world: World) 
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["/queue", "/why\n/queue priority=high"])
 async def test_typed_queue_reads_one_snapshot(world: World, text: str) -> None:
     """P7: pull request, rules of the method, reviews and the person's right come in one query, as for the label."""
@@ -64,6 +66,7 @@ async def test_reply_to_why_says_what_is_true_when_it_is_sent(world: World) -> N
     assert paused not in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text", ["/queue", "/requeue", "/queue priority=high", "/pause", "/resume", "/freeze until 2h"]
 )
@@ -78,6 +81,7 @@ async def test_command_by_somebody_without_the_right_is_refused_with_the_reason(
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_author_of_a_fork_may_dequeue_but_not_queue(tmp_path: Path) -> None:
     """Leaving is one's own; landing takes the repository's right."""
     async with a_world(tmp_path, repository={"private": False}) as world:
@@ -96,6 +100,7 @@ async def test_author_of_a_fork_may_dequeue_but_not_queue(tmp_path: Path) -> Non
         assert await world.reasons(pull) == ["unqueued"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     ["> /queue", "```\n/queue\n```", "    /queue", "`/queue`", "<!--\n/queue\n-->", "Say /queue.", "/lgtm", "/merge"],
@@ -111,6 +116,7 @@ async def test_text_that_is_no_command_is_not_stored_and_not_answered(world: Wor
     assert world.requests() == before
 
 
+@pytest.mark.thorough
 async def test_edited_comment_is_no_command(world: World) -> None:
     """A person who may edit other people's comments could give commands in their name."""
     pull = await ready(world)
@@ -121,6 +127,7 @@ async def test_edited_comment_is_no_command(world: World) -> None:
     assert reacted(comment) == set()
 
 
+@pytest.mark.thorough
 async def test_bots_command_nothing(world: World) -> None:
     """Neither automation nor IMQ's own words start anything."""
     pull = await ready(world)
@@ -129,6 +136,7 @@ async def test_bots_command_nothing(world: World) -> None:
     assert await world.status(pull) is None
 
 
+@pytest.mark.thorough
 async def test_two_commands_at_once_are_done_once_each_in_their_order(world: World) -> None:
     """Two people in the same moment: the second finds it queued."""
     world.open("ahead").label(LABEL, by="mona")
@@ -143,6 +151,7 @@ async def test_two_commands_at_once_are_done_once_each_in_their_order(world: Wor
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_unqueue_and_requeue_give_the_place_up(world: World) -> None:
     """Who leaves and joins again stands at the end, with the head that is there now."""
     front, pull, last = [world.open(name) for name in ("front", "middle", "last")]
@@ -177,6 +186,7 @@ async def test_push_after_the_command_was_typed_is_not_what_was_consented_to(wor
     assert not pull.merged
 
 
+@pytest.mark.thorough
 async def test_command_given_while_the_bot_is_down_is_executed_on_redelivery(world: World) -> None:
     """No sweep reads comments: what failed to be delivered is sent again."""
     pull = await ready(world)
@@ -191,6 +201,7 @@ async def test_command_given_while_the_bot_is_down_is_executed_on_redelivery(wor
 REFUSING = "when_not_ready: refuse\nblocking: {labels: [needs design]}\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["/queue", "/requeue"])
 async def test_queue_command_that_is_rejected_names_its_cause(world: World, text: str) -> None:
     """The answer names the label that blocks it, so that no reader has to search."""
@@ -221,6 +232,7 @@ async def test_requeue_command_that_is_rejected_names_its_cause(world: World) ->
     assert answer.replies[0].facts["detail"] == "rebase"
 
 
+@pytest.mark.thorough
 async def test_questions_are_answered_in_the_one_comment(world: World) -> None:
     """Everybody may ask why, status and help; the reply to a misspelt argument shows its usage."""
     pull = await ready(world)
@@ -243,6 +255,7 @@ async def test_comment_with_too_many_commands_is_carried_out_as_far_as_the_limit
     assert [reply.code.value for reply in answer.replies] == ["why"] * 5 + ["too_many"]
 
 
+@pytest.mark.thorough
 async def test_command_on_a_closed_pull_request_is_answered_in_words(world: World) -> None:
     """P6: IMQ queues nothing there, and says what to do instead."""
     pull = await ready(world)
@@ -255,6 +268,7 @@ async def test_command_on_a_closed_pull_request_is_answered_in_words(world: Worl
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_command_whose_comment_was_deleted_is_not_carried_out(world: World) -> None:
     """A command that its author deletes before IMQ reads it has no effect."""
     pull = await ready(world)
@@ -265,6 +279,7 @@ async def test_command_whose_comment_was_deleted_is_not_carried_out(world: World
     assert world.spoken(pull) == 0
 
 
+@pytest.mark.thorough
 async def test_queue_by_command_waits_for_room_in_a_full_queue(tmp_path: Path) -> None:
     """P5: as by label, no request is rejected for a full queue."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:

@@ -10,6 +10,7 @@ from tests.acceptance.commenting import answered, reacted, ready, say
 from tests.acceptance.world import LABEL, World
 
 
+@pytest.mark.thorough
 async def test_command_is_answered_although_github_fails_in_between(world: World) -> None:
     """Done again as a job until it is done, and done once."""
     pull = await ready(world)
@@ -39,6 +40,7 @@ async def test_command_whose_reaction_fails_is_done_once(world: World, skip: int
     assert await pauses(world, pull) == 1
 
 
+@pytest.mark.thorough
 async def test_comment_that_is_followed_again_goes_on_behind_the_last_answer(world: World) -> None:
     """P2: the first command was done and answered when the second one failed."""
     pull = await ready(world)

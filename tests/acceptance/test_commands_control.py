@@ -8,6 +8,7 @@ from tests.acceptance.commenting import MINUTE, reacted, ready, say
 from tests.acceptance.world import LABEL, World
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["/pause", "/freeze until 2h", "/queue priority=low"])
 async def test_steering_takes_more_than_the_right_to_queue(world: World, text: str) -> None:
     """Who may write may queue; stopping others takes maintain."""
@@ -18,6 +19,7 @@ async def test_steering_takes_more_than_the_right_to_queue(world: World, text: s
     assert await world.status(pull) is None
 
 
+@pytest.mark.thorough
 async def test_pause_resume_and_freeze_hold_the_queue_of_the_base_branch(world: World) -> None:
     """Maintainers pause and resume from any pull request; each queued one reports it, and proceeds afterwards."""
     pull = await ready(world)
@@ -66,6 +68,7 @@ async def test_maintainer_steers_the_queue_from_the_pull_request_that_has_just_l
     assert world.spoken(landed) == 1
 
 
+@pytest.mark.thorough
 async def test_priority_by_command_overtakes_and_says_whom(world: World) -> None:
     """The answer says whom that delays."""
     front, waiting, pull = [world.open(name) for name in ("front", "waiting", "urgent")]

@@ -21,6 +21,7 @@ async def test_approval_with_queue_in_its_text_lands(world: World, lag: timedelt
     assert (world.spoken(pull), await answered(world, pull)) == (1, ["queued"])
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("state", ["COMMENTED", "CHANGES_REQUESTED"])
 async def test_command_counts_in_any_review(world: World, state: str) -> None:
@@ -47,6 +48,7 @@ async def test_push_after_the_review_was_not_consented_to(world: World, lag: tim
     assert (await world.status(pull), pull.merged) == (None, False)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_later_comments_do_not_withdraw_what_a_review_consented_to(world: World) -> None:
     """A comment cannot say which head it means, so that any later change withdraws it; a review can."""
@@ -60,6 +62,7 @@ async def test_later_comments_do_not_withdraw_what_a_review_consented_to(world: 
     await world.until(lambda: pull.merged, within=timedelta(hours=1))
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_other_base_branch_after_the_review_was_not_consented_to(world: World) -> None:
     """P4: what was reviewed for one branch does not land on another."""
@@ -75,6 +78,7 @@ async def test_other_base_branch_after_the_review_was_not_consented_to(world: Wo
     assert (await world.status(pull), pull.merged) == (None, False)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_review_by_somebody_without_the_right_queues_nothing(world: World) -> None:
     """The rights are those of a comment."""
@@ -85,6 +89,7 @@ async def test_review_by_somebody_without_the_right_queues_nothing(world: World)
     assert await world.status(pull) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_review_whose_text_has_no_command_costs_no_request(world: World) -> None:
     """P7: a pull request outside the queue is not read for it."""
@@ -95,6 +100,7 @@ async def test_review_whose_text_has_no_command_costs_no_request(world: World) -
     assert (world.requests(), world.spoken(pull)) == (before, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_conversation_of_a_review_is_no_command(world: World) -> None:
     """Only the review's own text counts, not what it says on a line of a file."""
@@ -119,6 +125,7 @@ async def test_review_and_comment_with_one_number_are_both_answered(world: World
     assert await answered(world, pull) == ["status"]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_comment_by_an_app_in_a_persons_name_is_the_apps(world: World) -> None:
     """An assistant or a chat command that writes with the person's token commands nothing."""

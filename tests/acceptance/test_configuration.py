@@ -34,6 +34,7 @@ def check_run(pull: Any) -> Any:
     return next(run for run in pull.check_runs if run.name == "IMQ")
 
 
+@pytest.mark.thorough
 async def test_configuration_absent_leaves_the_operators_settings(world: World) -> None:
     """Absent = defaults: the operator's label queues, no other one does."""
     pull = await green(world, "plain")
@@ -44,6 +45,7 @@ async def test_configuration_absent_leaves_the_operators_settings(world: World) 
     await world.until(lambda: pull.merged, within=timedelta(seconds=5))
 
 
+@pytest.mark.thorough
 async def test_configuration_pushed_counts_at_once(world: World) -> None:
     """From the push on the new label queues, the old one does not, and the new words and method land it."""
     before = await green(world, "before")
@@ -62,6 +64,7 @@ async def test_configuration_pushed_counts_at_once(world: World) -> None:
     assert world.repository.log("main")[0].title == f"after (#{pull.number}) by mona"
 
 
+@pytest.mark.thorough
 async def test_configuration_of_the_pull_request_changes_nothing_before_it_landed(world: World) -> None:
     """P4: what a pull request says of the queue holds for those after it, when it has landed."""
     files = {FILE: "enabled: false\n", "own.py": "own\n"}
@@ -74,6 +77,7 @@ async def test_configuration_of_the_pull_request_changes_nothing_before_it_lande
     assert await world.reasons(later) == ["branch_not_served"]
 
 
+@pytest.mark.thorough
 async def test_configuration_of_a_branch_has_a_label_of_its_own_that_queues_and_takes_out(world: World) -> None:
     """Read from the base branch: what only that branch's file names as its label is one, when set and when removed."""
     world.repository.push("release", {FILE: "trigger_labels: ship\nchecks: {required: [never]}\n"}, "Rules", by="rhea")
@@ -87,6 +91,7 @@ async def test_configuration_of_a_branch_has_a_label_of_its_own_that_queues_and_
     assert await world.reasons(pull) == ["label_removed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rewritten", [False, True])
 @pytest.mark.parametrize(("before", "after", "label"), [(None, "ship", "ship"), ("ship", None, LABEL)])
 async def test_configuration_of_a_branch_without_a_queue_counts_from_its_push_on(
@@ -112,6 +117,7 @@ async def test_configuration_of_a_branch_without_a_queue_counts_from_its_push_on
     assert [entry.number for entry in await world.entries()] == [pull.number]
 
 
+@pytest.mark.thorough
 async def test_configuration_costs_nothing_when_topic_branches_are_made_and_rewritten(world: World) -> None:
     """P7: a rewritten branch may hold any file; one that nothing was ever based on is no base branch."""
     ahead = world.open("ahead")
@@ -124,6 +130,7 @@ async def test_configuration_costs_nothing_when_topic_branches_are_made_and_rewr
     assert world.requests("GET /repos/{owner}/{repo}/contents/{path}") == before
 
 
+@pytest.mark.thorough
 async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(world: World) -> None:
     """P5: comment and check run name the line; other repositories continue; the fixed file resumes the queue."""
     pull = await green(world, "waiting")
@@ -145,6 +152,7 @@ async def test_configuration_broken_holds_its_queue_and_no_other_until_mended(wo
     assert "Landed" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_configuration_that_is_a_directory_is_reported_and_followed_again_when_it_is_a_file(world: World) -> None:
     """The sender of a label reads what is wrong, at the price of few requests; it lands when the directory is gone."""
     before = await green(world, "before")
@@ -166,6 +174,7 @@ async def test_configuration_that_is_a_directory_is_reported_and_followed_again_
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
+@pytest.mark.thorough
 async def test_configuration_broken_dequeues_no_entry_whatever_happens_meanwhile(world: World) -> None:
     """A label that only the broken file gave its meaning still queues: through sweeps, and a restart of the bot."""
     await configure(world, "trigger_labels: ship\n")
@@ -185,6 +194,7 @@ async def test_configuration_broken_dequeues_no_entry_whatever_happens_meanwhile
     await world.until(lambda: ahead.merged and pull.merged)
 
 
+@pytest.mark.thorough
 async def test_configuration_is_asked_for_once_an_hour(world: World) -> None:
     """P7: ten pull requests cost no more requests for the rules than one."""
     template = "GET /repos/{owner}/{repo}/contents/{path}"
@@ -237,6 +247,7 @@ branches: [{match: ma*, blocking: {titles: "^wip"}}]
     assert (len(pull.comments), pull.head_sha) == (comments, head)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

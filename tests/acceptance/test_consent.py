@@ -73,6 +73,7 @@ async def test_entry_leaves_with_its_reason_in_every_waiting_status(world: World
     await leave(world, status, ACTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lag", [LAG], ids=["lagging"])
 @pytest.mark.parametrize(
     ("status", "acts"),
@@ -123,6 +124,7 @@ async def test_nothing_lands_when_the_webhook_of_the_act_never_came(world: World
     assert world.repository.tree("main") == tip
 
 
+@pytest.mark.thorough
 async def test_update_by_somebody_else_with_the_right_parents_keeps_its_place(world: World) -> None:
     """Who pressed the update button proves nothing either way: the parents do."""
     pull = await queued(world, "updating")
@@ -166,6 +168,7 @@ async def test_label_of_a_time_when_imq_was_away_lands_nothing_that_changed_afte
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("touched", [True, False])
 async def test_label_without_a_webhook_queues_what_did_not_change_after_it_and_nothing_else(
     world: World, touched: bool
@@ -210,6 +213,7 @@ def _craft(world: World, pull: Any) -> None:
     world.repository.push_commit("pull", crafted, by="hubot", webhook=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("who_may_queue", "lands"), [("maintain", False), ("write", True)])
 async def test_crafted_update_of_a_writer_lands_only_where_writers_may_queue(
     world: World, who_may_queue: str, lands: bool
@@ -249,6 +253,7 @@ async def test_update_of_imq_lands_where_only_maintainers_may_queue(world: World
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_ledger_names_who_consented_to_each_head_and_by_what(world: World, mona: Caller) -> None:
     """By a label, a command, a call, and IMQ's own update of what the person saw."""
     labeled, commanded, called = await world.behind("labeled"), world.open("commanded"), world.open("called")

@@ -24,6 +24,7 @@ async def move(by: Caller, pull: Any, priority: int | str) -> Answer:
     return await by.ask("PATCH", path_of(pull), body={"priority": priority})
 
 
+@pytest.mark.thorough
 async def test_pause_by_the_api_holds_everybody_until_it_is_resumed(world: World, rhea: Caller) -> None:
     """Authors read who paused and why; the same call again changes nothing; the next one lets all go on."""
     pull = world.open("add")
@@ -127,6 +128,7 @@ async def test_branch_with_a_slash_is_steered_and_one_that_is_not_there_is_not(w
     assert [queue["base_branch"] for queue in listed["queues"]] == ["release/1"]
 
 
+@pytest.mark.thorough
 async def test_who_may_merge_only_steers_nothing_by_the_api(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
@@ -149,6 +151,7 @@ async def test_who_may_merge_only_steers_nothing_by_the_api(
     assert (await order(world), pull.labels, await world.paused()) == ([], [], None)
 
 
+@pytest.mark.thorough
 async def test_right_that_was_taken_away_counts_at_once(world: World, rhea: Caller) -> None:
     """A token remembers no right."""
     assert (await rhea.ask("POST", PAUSE)).status == 200

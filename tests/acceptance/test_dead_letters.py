@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import aiohttp
+import pytest
 
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
@@ -21,6 +22,7 @@ async def call(world: World, method: str, path: str, token: str) -> tuple[int, A
         return response.status, await response.json() if await response.read() else None
 
 
+@pytest.mark.thorough
 async def test_job_that_cannot_be_read_is_a_dead_letter_until_somebody_decides(world: World) -> None:
     """Done again it fails again, with its id and trace; discarded it is gone."""
     async with world.bot.engine.change() as change:

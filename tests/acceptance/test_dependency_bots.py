@@ -41,6 +41,7 @@ def numbers(pulls: Sequence[Any]) -> list[int]:
     return [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rebases_after_each_landing_cost_no_position_and_all_land(world: World) -> None:
     """Each lands with the commit that the bot made last, under one comment; no person has to act."""
@@ -59,6 +60,7 @@ async def test_rebases_after_each_landing_cost_no_position_and_all_land(world: W
     assert [world.spoken(pull) for pull in pulls] == [1] * 4
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rebase_of_a_waiting_pull_request_costs_no_request(world: World) -> None:
     """P7: the webhook alone binds the new head; the comment's history has it later."""
@@ -73,6 +75,7 @@ async def test_rebase_of_a_waiting_pull_request_costs_no_request(world: World) -
     assert "New commit by the bot that opened it" in world.comment(pulls[1])
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rebase_of_the_front_is_queued_again_at_the_end(world: World) -> None:
     """Its run is lost, so others come first; the consent remains that of the person who gave it."""
@@ -91,6 +94,7 @@ async def test_rebase_of_the_front_is_queued_again_at_the_end(world: World) -> N
     assert world.repository.files("main")["one.py"] == "rebased\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("by", ["mona", "hubot"])
 async def test_push_of_a_person_to_a_bots_branch_ends_consent(world: World, by: str) -> None:
@@ -113,6 +117,7 @@ async def test_push_of_the_bot_to_a_persons_pull_request_ends_consent(world: Wor
     assert await leaves(world, pull) == "head_changed"
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("text", ["depth: 20\n", 'on_push: {requeue_for: ["dependabot[bot]"]}\n'])
 async def test_push_of_a_bot_that_is_not_named_ends_consent(world: World, text: str) -> None:
@@ -138,6 +143,7 @@ async def test_push_whose_webhook_was_lost_counts_by_githubs_activity(world: Wor
         assert await leaves(world, one) == "head_changed"
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rebase_over_the_unknown_push_of_a_person_ends_consent(world: World) -> None:
     """P4: the bot may have kept what that person pushed: its commit replaced a head that IMQ does not know."""
@@ -147,6 +153,7 @@ async def test_rebase_over_the_unknown_push_of_a_person_ends_consent(world: Worl
     assert await leaves(world, one) == "head_changed"
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rebased_head_that_fails_is_ejected_like_any_other(world: World) -> None:
     """P1: the new head is tested before it lands."""
@@ -181,6 +188,7 @@ async def test_recipe_of_the_documents_lands_what_dependabot_labels_and_rebases(
     assert world.landed() == numbers([front, *bumps])
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_bot_that_rebases_the_front_too_holds_up_nothing(world: World) -> None:
     """P5: Renovate can be set to replace IMQ's update: each landing costs one run more, and all land."""

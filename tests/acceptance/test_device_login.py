@@ -76,6 +76,7 @@ async def names(world: World) -> list[str]:
         return [token.name for token in await tx.tokens.all()]
 
 
+@pytest.mark.thorough
 async def test_person_who_types_the_code_gets_a_token_of_their_own(world: World, device: Device) -> None:
     """The token queues in their name, controls no queue, is listed, and ends after 30 days."""
     login = await device.begin()
@@ -173,6 +174,7 @@ async def test_github_that_asks_to_slow_down_is_obeyed(device: Device, has_inter
     assert (await device.finish(login)).status == 200
 
 
+@pytest.mark.thorough
 async def test_caller_who_asks_at_once_again_costs_github_nothing(device: Device) -> None:
     """IMQ itself keeps GitHub's interval."""
     login = await device.begin()
@@ -207,6 +209,7 @@ async def test_login_is_claimed_once(world: World, device: Device) -> None:
     assert len(await names(world)) == 1
 
 
+@pytest.mark.thorough
 async def test_id_that_imq_did_not_make_is_no_login(world: World, device: Device) -> None:
     """A guess, a changed id, another IMQ's id and GitHub's own code are all unknown; GitHub is not asked."""
     login = await device.begin()
@@ -223,6 +226,7 @@ async def test_id_that_imq_did_not_make_is_no_login(world: World, device: Device
     assert await names(world) == []
 
 
+@pytest.mark.thorough
 async def test_token_of_another_app_cannot_be_put_in(world: World, device: Device) -> None:
     """IMQ asks GitHub itself, as its own App: a caller has no field for a token or a client id."""
     other = world.github.create_app("other", permissions={})
@@ -235,6 +239,7 @@ async def test_token_of_another_app_cannot_be_put_in(world: World, device: Devic
     assert (await Caller(world, device.session, foreign).ask("GET", QUEUES)).status == 401
 
 
+@pytest.mark.thorough
 async def test_renamed_person_keeps_the_token_and_the_next_owner_of_the_login_gets_nothing(
     world: World, device: Device
 ) -> None:

@@ -21,6 +21,7 @@ async def _queue(world: World, pull: Any) -> None:
     await world.until(lambda: pull.merged or LABEL not in pull.labels, within=CI_TIME * 3)
 
 
+@pytest.mark.thorough
 async def test_approval_counts_by_permission_whatever_github_calls_its_author(world: World) -> None:
     """P4: a private member's approval counts (coder #24299), a reader's does not, where only IMQ counts them."""
     await configure(world, "when_not_ready: refuse\n")
@@ -42,6 +43,7 @@ async def test_approval_counts_by_permission_whatever_github_calls_its_author(wo
     assert all('"author_association":"NONE"' in payload for payload in sent)
 
 
+@pytest.mark.thorough
 @BOTH
 async def test_dismissed_approval_does_not_count_whether_it_is_listed_or_not(world: World, other: bool) -> None:
     """P4: nor does GitHub's decision on a weaker protection stand for the ruleset that IMQ may bypass."""
@@ -73,6 +75,7 @@ async def land_with_required_workflow(world: World, job: Job, *, within: timedel
     assert (pull.merged, await world.reasons(pull)) == (True, [])
 
 
+@pytest.mark.thorough
 @BOTH
 async def test_required_workflow_is_waited_for_in_whatever_words_github_misses_it(world: World, other: bool) -> None:
     """P5: the workflow runs for half an hour after every required check has passed; it ejects no entry."""
@@ -92,6 +95,7 @@ async def test_required_workflow_that_waits_a_day_for_a_runner_ejects_no_pull_re
     await land_with_required_workflow(world, late, within=timedelta(hours=22))
 
 
+@pytest.mark.thorough
 async def test_rights_are_known_where_github_shows_them_only_to_tokens_that_may_push(world: World) -> None:
     """P4: rultor #1407 met this answer, aenix-io/aeman #161 the other one, which all other scenarios have."""
     world.repository.record.private = True
@@ -127,6 +131,7 @@ async def test_comment_that_may_not_be_deleted_does_not_prevent_the_next_one(wor
     assert "Landed" in pull.comments[-1].body
 
 
+@pytest.mark.thorough
 @BOTH
 @pytest.mark.parametrize("late", [0, 2])
 async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however_github_refuses(
@@ -144,6 +149,7 @@ async def test_base_that_moves_in_the_moment_of_a_merge_costs_one_update_however
     assert (world.requests(MERGE), world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch")) == (2, 1)
 
 
+@pytest.mark.thorough
 @BOTH
 async def test_commits_of_people_without_account_land_however_github_shows_them(world: World, other: bool) -> None:
     """P5: neither the base's tip nor the head hold up a queue; GitHub shows no account as null or as `{}`."""
@@ -176,6 +182,7 @@ async def test_push_is_noticed_whether_or_not_it_renews_updated_at(world: World,
     assert not pushed.merged
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("switch", "answer"),
     [

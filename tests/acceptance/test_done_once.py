@@ -59,6 +59,7 @@ async def do_again(world: World) -> None:
         assert await tx.dead_letters.reprocess(letter.id, world.clock.now())
 
 
+@pytest.mark.thorough
 async def test_comment_that_is_revived_after_a_newer_one_was_answered_is_not_done_again(world: World) -> None:
     """What was answered stays answered: only what failed after it, the reaction, is done again."""
     pull = world.open("add")
@@ -76,6 +77,7 @@ async def test_comment_that_is_revived_after_a_newer_one_was_answered_is_not_don
     assert await answered(world, pull) == ["resumed"]
 
 
+@pytest.mark.thorough
 async def test_comment_that_is_revived_long_after_it_was_made_is_not_done(world: World) -> None:
     """Whether it was answered is forgotten by then, and its author wants something else."""
     pull = world.open("add")
@@ -122,6 +124,7 @@ async def test_requeue_by_the_api_gives_the_place_up_once(
     assert (await mona.ask("POST", requeue, key="other")).body["position"] == 2
 
 
+@pytest.mark.thorough
 async def test_requeue_by_the_api_that_waits_for_a_place_says_so_again(
     tmp_path: Path, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +144,7 @@ async def test_requeue_by_the_api_that_waits_for_a_place_says_so_again(
         await world.until(lambda: bool(pull.merged))
 
 
+@pytest.mark.thorough
 async def test_queueing_by_the_api_is_answered_as_new_although_its_answer_was_lost(
     world: World, mona: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +157,7 @@ async def test_queueing_by_the_api_is_answered_as_new_although_its_answer_was_lo
     assert (await mona.queue(pull, key="other")).status == 200
 
 
+@pytest.mark.thorough
 async def test_leaving_the_line_by_the_api_is_stored_with_its_answer(
     tmp_path: Path, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

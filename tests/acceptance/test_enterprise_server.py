@@ -20,6 +20,7 @@ def absent(world: World) -> list[str]:
     return [each for each in ABSENT_FROM_ENTERPRISE_SERVER if world.server.requests.of(each)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_pull_requests_land_one_after_the_other(world: World, version: Any) -> None:
     """The second is behind the first, is updated, tested again, and lands; nothing is asked that is not there."""
@@ -32,6 +33,7 @@ async def test_pull_requests_land_one_after_the_other(world: World, version: Any
     assert absent(world) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_train_lands_its_members_after_one_run(tmp_path: Path, version: Any) -> None:
     """Three members, one tested commit, and the base moved by `updateRefs`, which each version has."""

@@ -59,6 +59,7 @@ async def rest() -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.thorough
 async def test_label_is_in_the_stream_up_to_its_landing(world: World, mona: Caller) -> None:
     """Each event of the timeline arrives once, in order, with its repository, branch and number."""
     await queued(world, "first")
@@ -135,6 +136,7 @@ async def test_stream_has_only_the_chosen_branch_and_pull_request(world: World, 
         assert await stream.named(2) == ["of 7", "all"]
 
 
+@pytest.mark.thorough
 async def test_person_who_loses_the_right_loses_the_stream(world: World, mona: Caller) -> None:
     """Within minutes IMQ asks GitHub again; the stream says why it ends."""
     await queued(world, "one")
@@ -188,6 +190,7 @@ async def test_stream_has_a_watched_request_while_its_reader_may_see_it(world: W
         assert "request" not in kinds
 
 
+@pytest.mark.thorough
 async def test_revoked_token_ends_the_stream(world: World, mona: Caller) -> None:
     """Within a minute."""
     async with reading(world, mona.token) as stream:
@@ -198,6 +201,7 @@ async def test_revoked_token_ends_the_stream(world: World, mona: Caller) -> None
         assert "revoked" in (await stream.next("end")).data
 
 
+@pytest.mark.thorough
 async def test_person_opens_so_many_streams_and_no_more(world: World, mona: Caller) -> None:
     """The refusal says how to go on; a closed stream makes room."""
     async with AsyncExitStack() as stack:
@@ -241,6 +245,7 @@ async def test_streams_of_one_address_leave_others_theirs(
                 pass
 
 
+@pytest.mark.thorough
 async def test_streams_end_when_the_process_ends(world: World, mona: Caller) -> None:
     """So that they do not hold up its end."""
     async with reading(world, mona.token) as stream:
@@ -268,6 +273,7 @@ async def test_pages_and_programs_share_the_stream_and_strangers_get_none(world:
         assert (await mona.ask("GET", f"/api/v1/events?{query}")).status == 400
 
 
+@pytest.mark.thorough
 async def test_hour_of_streams_leaves_nothing_behind(world: World, mona: Caller) -> None:
     """Sixty checks of rights and as many reconnections: no task, file or database connection is left."""
     pull = await queued(world, "one")

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from github_emulator import CISettings, PullRequestOptions
 from queue_engine.core.database.database import Database
 from queue_engine.domain.reasons import Reason
@@ -100,6 +102,7 @@ def rows(file: QueueFile) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thorough
 async def test_file_is_stored_whole(other_url: str) -> None:
     """Each row, with each value, is there on both databases."""
     file = QueueFile.model_validate_json(gzip.decompress(FILE.read_bytes()))

@@ -66,6 +66,7 @@ def attributes(span: Span) -> dict[str, str]:
     return {each.key: each.value.string_value for each in span.attributes}
 
 
+@pytest.mark.thorough
 async def test_landing_is_one_trace_from_the_label_to_the_merge(
     world: World, receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,6 +100,7 @@ async def test_landing_is_one_trace_from_the_label_to_the_merge(
     assert receiver.resource().items() >= {"service.name": "imq", "service.version": __version__}.items()
 
 
+@pytest.mark.thorough
 async def test_root_names_the_pull_request_and_no_span_has_a_secret_or_a_text(
     world: World, receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +143,7 @@ async def test_failure_is_an_error_with_its_reason_code(
     assert root.status.message == attributes(root)["imq.reason"] == reason
 
 
+@pytest.mark.thorough
 async def test_landing_that_a_program_asked_for_is_below_the_programs_span(
     world: World, receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +172,7 @@ async def test_landing_that_a_program_asked_for_is_below_the_programs_span(
     assert above[-1].parent_span_id.hex() == its_span
 
 
+@pytest.mark.thorough
 async def test_receiver_that_hangs_delays_no_landing_and_no_end(
     world: World, receiver: OtlpReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +217,7 @@ async def test_sampler_that_keeps_nothing_keeps_no_landing_either(
     assert receiver.requests == []
 
 
+@pytest.mark.thorough
 async def test_without_an_exporter_no_history_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who wants no traces pays nothing for them."""
     assert not is_recorded()

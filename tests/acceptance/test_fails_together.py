@@ -4,6 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bot.cli.author.terminal import details, state_line
 from tests.acceptance.callers import Caller, path_of
 from tests.acceptance.page_readers import reader
@@ -72,6 +74,7 @@ async def test_author_reads_what_landed_between_a_green_head_and_the_red_merge(w
     assert "git fetch origin && git merge origin/main" in page.text
 
 
+@pytest.mark.thorough
 async def test_author_whose_head_was_never_green_alone_reads_no_such_claim(world: World) -> None:
     """P6: it fails on an up-to-date head by itself, and on another both with the base merged in and without."""
     alone = world.open("alone", files={"alone.txt": "20\n"})

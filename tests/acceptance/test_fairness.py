@@ -112,6 +112,7 @@ async def test_busy_repository_with_slow_answers_leaves_room_for_its_neighbour(w
         assert not any(pull.merged for pull in busy)
 
 
+@pytest.mark.thorough
 async def test_busy_installation_with_slow_answers_leaves_room_for_another_one(world: World) -> None:
     """Two busy repositories of one owner share what one installation gets, and another owner's lands meanwhile."""
     world.repository.protect("b*", required_checks=["ci/test"])
@@ -126,6 +127,7 @@ async def test_busy_installation_with_slow_answers_leaves_room_for_another_one(w
         assert not any(pull.merged for pull in busy)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("concurrency", "landed"), [("1", False), ("2", True)])
 async def test_queue_beside_a_slow_one_of_the_same_owner_lands_meanwhile_where_two_are_advanced_at_once(
     tmp_path: Path, concurrency: str, landed: bool

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from bot.metrics.gauges import CONTENT_TYPE
 from tests.acceptance.world import LABEL, World, a_world
@@ -20,6 +21,7 @@ async def page(world: World) -> str:
         return await answer.text()
 
 
+@pytest.mark.thorough
 async def test_page_counts_a_merge_without_a_name_or_a_secret(tmp_path: Path) -> None:
     """What was received, done, asked of GitHub and sent is counted; a reader of the page learns no name from it."""
     async with a_world(tmp_path) as world:
@@ -64,6 +66,7 @@ async def test_page_counts_a_merge_without_a_name_or_a_secret(tmp_path: Path) ->
     assert leaks == []
 
 
+@pytest.mark.thorough
 async def test_page_shows_the_age_of_the_front_and_why_it_left(tmp_path: Path) -> None:
     """An operator sees a front that gets older, and by which reasons pull requests leave."""
     async with a_world(tmp_path) as world:

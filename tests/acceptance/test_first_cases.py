@@ -12,6 +12,7 @@ from tests.acceptance.world import LABEL, World, a_world
 from tests.support.captured import captured
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("webhook", [True, False])
 async def test_default_branch_renamed_dequeues_with_the_way_to_queue_again(world: World, webhook: bool) -> None:
     """P4: the pull requests target a branch by another name now. GitHub may or may not send their webhooks."""
@@ -33,6 +34,7 @@ async def test_default_branch_renamed_dequeues_with_the_way_to_queue_again(world
     assert world.landed("trunk") == [first.number, second.number]
 
 
+@pytest.mark.thorough
 async def test_first_label_of_a_repository_needs_no_file_and_explains_itself(world: World) -> None:
     """Who tries IMQ for the first time reads where the pull request stands, and how to take it back."""
     assert not [name for name in world.repository.files() if name.startswith(".github/imq")]
@@ -46,6 +48,7 @@ async def test_first_label_of_a_repository_needs_no_file_and_explains_itself(wor
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_first_start_without_repositories_says_where_to_install_and_then_serves(tmp_path: Path) -> None:
     """The process is ready for webhooks; the log and `/readyz` have the link until there is a repository."""
     async with a_world(tmp_path) as world:

@@ -49,6 +49,7 @@ async def test_label_of_a_repository_beyond_the_first_is_found_without_its_webho
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_first_sweep_lists_each_repository_once_and_creates_labels_where_people_work(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +75,7 @@ async def test_first_sweep_lists_each_repository_once_and_creates_labels_where_p
     assert all(LABEL in each.record.labels for each in repositories)
 
 
+@pytest.mark.thorough
 async def test_first_sweep_finds_labels_that_configurations_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """P2: configurations are read together; what may be the target of a link is read by itself."""
     monkeypatch.setattr(reconciler, "FEW", 0)
@@ -92,6 +94,7 @@ async def test_first_sweep_finds_labels_that_configurations_name(world: World, m
     assert [any(each.record.full_name in path for path in alone) for each in (whole, line)] == [False, True]
 
 
+@pytest.mark.thorough
 async def test_repository_that_is_added_or_renamed_is_swept_alone(world: World) -> None:
     """P7: the others have not changed, and are not listed again."""
     await world.pass_time(timedelta(minutes=1))

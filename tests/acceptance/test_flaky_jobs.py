@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from github_emulator import CISettings
 from tests.acceptance.test_check_outcomes import events, sound, with_unit, world
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -28,6 +30,7 @@ async def test_rerun_names_the_jobs_that_failed(world: World) -> None:
     assert [(each.name, sorted(each.jobs)) for each in left.flaky] == [("unit", ["lint", "unit"])]
 
 
+@pytest.mark.thorough
 async def test_comment_is_not_edited_while_failed_checks_run_again(world: World) -> None:
     """P6: an edit starts workflows on `issue_comment`, which may cancel the rerun; the check run shows the progress."""
     unit = with_unit(world)

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from github_emulator import PullRequestOptions
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -18,6 +20,7 @@ def move_base(world: World) -> None:
     world.repository.push("main", {"other.py": "other\n"}, "Other", by="rhea")
 
 
+@pytest.mark.thorough
 async def test_fork_that_allows_edits_is_updated_and_lands(world: World) -> None:
     """P1: the update goes to the fork's branch, its checks run on it, and that very tree lands."""
     pull = await from_fork(world, edits=True)
@@ -31,6 +34,7 @@ async def test_fork_that_allows_edits_is_updated_and_lands(world: World) -> None
     assert "anded" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_fork_without_edits_that_is_behind_leaves_with_its_next_step(world: World) -> None:
     """P5: IMQ may not update it, so the comment asks its author to, or to allow it; the one behind it lands."""
     pull, following = await from_fork(world, edits=False), world.open("own")
@@ -47,6 +51,7 @@ async def test_fork_without_edits_that_is_behind_leaves_with_its_next_step(world
     assert "Allow edits by maintainers" in text
 
 
+@pytest.mark.thorough
 async def test_fork_without_edits_that_is_up_to_date_lands(world: World) -> None:
     """Nothing has to be written to the fork: it merges at once."""
     pull = await from_fork(world, edits=False)
@@ -54,6 +59,7 @@ async def test_fork_without_edits_that_is_up_to_date_lands(world: World) -> None
     await world.until(lambda: pull.merged, within=timedelta(seconds=5))
 
 
+@pytest.mark.thorough
 async def test_fork_deleted_while_queued_leaves_and_delays_no_other(world: World) -> None:
     """P5: GitHub says nothing when a fork is deleted; it is found before the merge, and the next one lands."""
     pull, following = await from_fork(world, edits=True), world.open("own")

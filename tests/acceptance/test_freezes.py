@@ -67,6 +67,7 @@ async def events(world: World, *names: str) -> list[tuple[str, str | None]]:
     ]
 
 
+@pytest.mark.thorough
 async def test_freeze_blocks_all_is_announced_once_and_ends_by_itself(world: World) -> None:
     """Nothing lands in it; who joins meanwhile reads it as well; at its end all land in their order, unasked."""
     await configure(world, frozen_for(world, 12 * HOUR))
@@ -88,6 +89,7 @@ async def test_freeze_blocks_all_is_announced_once_and_ends_by_itself(world: Wor
     assert await events(world) == [("paused", "frozen"), ("resumed", "frozen")]
 
 
+@pytest.mark.thorough
 async def test_freeze_lets_the_exempt_through_before_all_others(world: World) -> None:
     """They land in the freeze, past the entry that had begun; all other entries keep their places."""
     front, other, exempt, late = await opened(world, "front", "other", "exempt", "late")
@@ -108,6 +110,7 @@ async def test_freeze_lets_the_exempt_through_before_all_others(world: World) ->
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_pause_by_hand_stops_everybody_and_resume_lets_all_go_on(world: World) -> None:
     """The entry in checks continues where it was, with all the time that it had; everybody is notified once."""
     front, other = await opened(world, "front", "other")
@@ -142,6 +145,7 @@ async def test_freeze_by_hand_of_a_branch_without_a_queue_holds_who_comes_until_
     assert await events(world) == [("paused", "frozen"), ("resumed", "frozen")]
 
 
+@pytest.mark.thorough
 async def test_pause_and_freeze_are_shown_together_and_what_remains_after_each_is_announced_once(world: World) -> None:
     """The pause is lifted by itself: the comment then names the freeze alone, which holds until its end."""
     (pull,) = await opened(world, "pull")
@@ -160,6 +164,7 @@ async def test_pause_and_freeze_are_shown_together_and_what_remains_after_each_i
     assert await events(world) == [("paused", frozen), ("paused", paused), ("resumed", paused), ("resumed", frozen)]
 
 
+@pytest.mark.thorough
 async def test_pause_while_a_merge_is_in_doubt_lets_it_be_settled(world: World) -> None:
     """What was asked for may have happened: that is found out, and nothing else is begun."""
     first, second = world.open("first"), world.open("second")
@@ -189,6 +194,7 @@ async def test_broken_rules_hold_their_own_queue_and_are_shown_with_their_line(w
     assert await events(world, "paused", "resumed") == [("paused", "misconfigured"), ("resumed", "misconfigured")]
 
 
+@pytest.mark.thorough
 async def test_red_base_holds_the_queue_until_its_fix_lands(world: World) -> None:
     """A broken base ejects no entry; its fix lands first, and then all others."""
     await configure(world, "priority: {labels: {fix: {fixes_base: true}}}\n")
@@ -211,6 +217,7 @@ async def test_red_base_holds_the_queue_until_its_fix_lands(world: World) -> Non
     assert await events(world) == [("paused", "base_red"), ("resumed", "base_red")]
 
 
+@pytest.mark.thorough
 async def test_red_base_that_is_mended_by_hand_is_noticed_by_its_checks(world: World) -> None:
     """A push past the queue moves the base; its report says that all may go on."""
     front = (await opened(world, "front"))[0]
@@ -238,6 +245,7 @@ async def test_red_base_costs_few_requests_however_long_it_lasts(world: World) -
     assert not front.merged
 
 
+@pytest.mark.thorough
 async def test_announced_blocker_survives_a_restart(world: World) -> None:
     """The announced blockers are in the database: another start announces nothing again."""
     pull = (await opened(world, "pull"))[0]

@@ -29,6 +29,7 @@ async def green_fix(world: World, name: str) -> Any:
     return pull
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("way", ["named", "landed"])
 async def test_gitflow_lands_on_develop_while_a_release_is_open(world: World, way: str) -> None:
@@ -65,6 +66,7 @@ async def test_gitflow_without_configuration_is_explained_and_joins_once_develop
     assert await world.reasons(pull) == ["stacked_above"]
 
 
+@pytest.mark.thorough
 async def test_rule_for_all_branches_queues_nothing_for_the_branch_of_another_pull_request(world: World) -> None:
     """No surprise: `**` names no branch."""
     world.repository.push("main", {".github/imq.yml": "branches: [{match: '**'}]\n"}, "Configure", by="rhea")

@@ -84,6 +84,7 @@ async def answered(world: World, pull: Any) -> list[str]:
     return [reply.code.value for reply in answer.replies]
 
 
+@pytest.mark.thorough
 async def test_label_of_a_triager_gives_nothing_by_what_others_do_to_the_entry(full: World) -> None:
     """Another label by who may queue, or a push, speaks of itself and not of what a triager set before."""
     front = (await full.entries())[0].number
@@ -106,6 +107,7 @@ async def test_label_of_a_triager_gives_nothing_by_what_others_do_to_the_entry(f
     assert standing(entry) == PLAIN
 
 
+@pytest.mark.thorough
 async def test_trusted_label_counts_through_all_that_happens_to_the_entry(full: World) -> None:
     """It counts until a person who may queue removes it."""
     pull = await outside(full, "mends")
@@ -134,6 +136,7 @@ async def test_priority_by_command_lasts_until_a_priority_is_given_by_label(full
     assert standing(entry) == (3, False, False, False, True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("label", ["urgent", "hotfix", "mends", "allowed"])
 async def test_control_label_counts_after_the_wait_if_its_author_may_queue(full: World, label: str) -> None:
     """A triager's label controls nothing, wherever a pull request waits; it costs one question."""
@@ -152,6 +155,7 @@ async def test_control_label_counts_after_the_wait_if_its_author_may_queue(full:
     assert standing(await joined(full, other)) == GIVEN[label]
 
 
+@pytest.mark.thorough
 async def test_control_label_that_was_present_at_the_request_counts_while_it_is_present(full: World) -> None:
     """The requester vouches for the present labels, by any sender; one that is gone at a later change gives nothing."""
     pull = full.open("outside")
@@ -169,6 +173,7 @@ async def test_control_label_that_was_present_at_the_request_counts_while_it_is_
     assert standing(await joined(full, pull)) == (1, False, False, True, False)
 
 
+@pytest.mark.thorough
 async def test_push_while_waiting_vouches_for_no_label(full: World) -> None:
     """A push consents to commits only: a triager's label set meanwhile gives nothing, what counted still does."""
     pull = await outside(full, "urgent")
@@ -205,6 +210,7 @@ async def test_priority_by_command_is_kept_for_the_place_and_the_answer_says_so(
     assert standing(await joined(full, other)) == (3, False, False, False, True)
 
 
+@pytest.mark.thorough
 async def test_unqueue_of_one_that_waits_is_done_once_although_its_answer_was_lost(
     full: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +231,7 @@ async def test_unqueue_of_one_that_waits_is_done_once_although_its_answer_was_lo
     assert await full.reasons(pull) == ["queue_full", "unqueued"]
 
 
+@pytest.mark.thorough
 async def test_label_that_is_still_there_after_unqueue_queues_nothing(full: World) -> None:
     """GitHub fails for a while: sweeps and other hints find the label, and queue nothing by it."""
     pull = await outside(full)

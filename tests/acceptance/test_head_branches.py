@@ -29,6 +29,7 @@ async def test_branch_leads_to_its_pull_request_by_one_request(world: World, mon
     assert (await mona.ask("GET", f"{HOME}/pulls?head=nowhere")).body["pulls"] == []
 
 
+@pytest.mark.thorough
 async def test_branch_of_a_fork_has_its_owner(world: World, mona: Caller) -> None:
     """Two people may name their branches alike; without an owner it is the repository's own branch."""
     own = world.open("add")
@@ -38,6 +39,7 @@ async def test_branch_of_a_fork_has_its_owner(world: World, mona: Caller) -> Non
         assert [each["number"] for each in found["pulls"]] == numbers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("query", ["", "?head=", "?head=a%20b", "?head=a:b:c", "?head=a&state=closed", "?head=a&x=1"])
 async def test_query_that_names_no_branch_is_refused(world: World, mona: Caller, query: str) -> None:
     """GitHub would ignore it and list every pull request."""
@@ -49,6 +51,7 @@ async def test_query_that_names_no_branch_is_refused(world: World, mona: Caller,
     assert world.requests() == before
 
 
+@pytest.mark.thorough
 async def test_search_for_a_branch_is_charged_and_bounded(world: World, session: aiohttp.ClientSession) -> None:
     """A loop over branches may not use up the requests that landing needs."""
     mona = await caller(world, session)

@@ -39,6 +39,7 @@ async def held(world: World) -> list[int]:
     return [entry.number for entry in await world.entries() if entry.held_since is not None]
 
 
+@pytest.mark.thorough
 async def test_held_get_room_in_order_and_each_has_one_comment(full: World) -> None:
     """P3, P6: first in, first out, beyond the limit as well; each reads in its one comment how it stands."""
     pulls = await labeled(full, 4)
@@ -117,6 +118,7 @@ async def test_label_set_when_room_is_made_does_not_overtake_those_that_wait(ful
     assert full.landed() == [pulls[0].number, pulls[1].number, late.number]
 
 
+@pytest.mark.thorough
 async def test_hotfix_goes_before_those_that_have_room_and_pushes_out_the_last(tmp_path: Path) -> None:
     """The limit counts positions: the last one reads that it waits, and later that it has room again."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "2"}) as world:

@@ -43,6 +43,7 @@ async def walk(world: World) -> tuple[Call, ...]:
     return tuple(calls(document))
 
 
+@pytest.mark.thorough
 async def test_every_route_is_walked_by_these_tests(world: World) -> None:
     """What the application routes is in its document, or named here: nothing can be added beside both."""
     described = {(call.method, call.template) for call in await walk(world)}
@@ -93,6 +94,7 @@ async def test_no_other_address_names_what_is_private(world: World, session: aio
     assert (status["queues"], status["accepting"]) == ([], True)
 
 
+@pytest.mark.thorough
 async def test_page_of_figures_names_no_person_and_no_repository(world: World, session: aiohttp.ClientSession) -> None:
     """The page may be public: after merges, refusals and calls it holds no name of a person, repository or branch."""
     pull = await hide(world)
@@ -117,6 +119,7 @@ async def test_metrics_are_shown_to_operators_alone_where_that_is_set(
     assert ["imq_queues" in text for _, text, _ in answers] == [False, False, True]
 
 
+@pytest.mark.thorough
 async def test_stranger_waits_as_long_for_a_hidden_repository_as_for_a_missing_one(
     world: World, session: aiohttp.ClientSession
 ) -> None:
@@ -141,6 +144,7 @@ async def test_stranger_waits_as_long_for_a_hidden_repository_as_for_a_missing_o
     assert later == [1, 1]
 
 
+@pytest.mark.thorough
 async def test_name_that_a_hidden_repository_gave_up_opens_nothing(
     world: World, session: aiohttp.ClientSession
 ) -> None:
@@ -169,6 +173,7 @@ async def test_fault_of_github_reveals_nothing_of_a_hidden_repository(
     assert hidden[0] == 503
 
 
+@pytest.mark.thorough
 async def test_lists_and_sums_hold_only_what_the_person_may_read(world: World, session: aiohttp.ClientSession) -> None:
     """Names, counts, and whether there is a place: of readable queues alone, as GitHub says, within the scope."""
     await hide(world)

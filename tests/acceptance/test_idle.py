@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from github_emulator import CheckRunFields, CISettings, RecordedCall
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.world import LABEL, World, a_world
@@ -41,6 +43,7 @@ async def cost_of_one(
     return own(world)[before:]
 
 
+@pytest.mark.thorough
 async def test_hours_of_ci_cost_no_more_than_a_few_slow_polls(tmp_path: Path) -> None:
     """Three hours of checks cost at most four looks more than one minute does, and what renewed tokens cost."""
     settings = {"IMQ_CHECK_TIMEOUT_SECONDS": "14400"}
@@ -74,6 +77,7 @@ def counted(requests: list[RecordedCall]) -> int:
     return sum(not request.not_modified for request in requests)
 
 
+@pytest.mark.thorough
 async def test_hundred_idle_pull_requests_and_a_storm_of_their_webhooks_cost_nothing(tmp_path: Path) -> None:
     """Pushed to, labelled, closed, checked by others: a landing amid all that costs the same as one alone."""
     costs = []

@@ -40,6 +40,7 @@ async def wake(world: World) -> None:
             await tx.queues.wake(queue.id, world.clock.now())
 
 
+@pytest.mark.thorough
 async def test_pull_request_on_which_passes_fail_leaves_and_the_next_one_lands(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +68,7 @@ async def test_pull_request_on_which_passes_fail_leaves_and_the_next_one_lands(
     assert re.search(r"^imq_pass_errors_total\{[^}]*\} [1-9]", await world.bot.reporter.page(), re.MULTILINE)
 
 
+@pytest.mark.thorough
 async def test_pull_request_on_which_a_pass_failed_once_lands(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass that succeeds resets the count."""
     pull = await world.behind("pull")
@@ -78,6 +80,7 @@ async def test_pull_request_on_which_a_pass_failed_once_lands(world: World, monk
         assert [queue.errors for queue in await tx.queues.all()] == [0]
 
 
+@pytest.mark.thorough
 async def test_pull_request_whose_dequeue_fails_too_leaves_all_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

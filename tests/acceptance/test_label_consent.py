@@ -60,6 +60,7 @@ async def dequeued_by_a_push(world: World) -> Any:
     return pull
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("act", PATHS)
 async def test_label_whose_removal_failed_queues_nothing(world: World, act: Act) -> None:
     """The label was for the head before the push; no person has consented to the new one."""
@@ -74,6 +75,7 @@ async def test_label_whose_removal_failed_queues_nothing(world: World, act: Act)
     assert (pull.merged, pull.labels) == (False, [])
 
 
+@pytest.mark.thorough
 async def test_label_set_again_by_a_person_is_consent_while_the_removal_is_undelivered(world: World) -> None:
     """Somebody took the old label off by hand, and set a new one: that one is for the head that stands there now."""
     pull = await dequeued_by_a_push(world)
@@ -84,6 +86,7 @@ async def test_label_set_again_by_a_person_is_consent_while_the_removal_is_undel
     assert pull.merged
 
 
+@pytest.mark.thorough
 async def test_command_queues_by_a_label_that_imq_is_still_to_remove_and_sets_it_again(world: World) -> None:
     """A new `/queue` replaces the undelivered removal: the pull request keeps its label, and lands."""
     pull = await dequeued_by_a_push(world)

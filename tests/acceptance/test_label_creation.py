@@ -28,6 +28,7 @@ def labels(world: World) -> dict[str, str]:
     return {label.name: label.color for label in world.repository.record.labels.values()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lag", [timedelta(0), timedelta(seconds=2)])
 async def test_label_is_there_when_imq_is_installed(world: World, lag: timedelta) -> None:
     """With a colour and a description, so that people find it in the list of labels."""
@@ -39,6 +40,7 @@ async def test_label_is_there_when_imq_is_installed(world: World, lag: timedelta
     assert [each.status for each in world.server.requests if each.template == CREATE and each.status != 401] == [201]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_labels_that_the_configuration_names_are_created(world: World) -> None:
     """At the next sweep; the one that was there before stays."""
@@ -47,6 +49,7 @@ async def test_labels_that_the_configuration_names_are_created(world: World) -> 
     assert {LABEL, "land", "hotfix"} <= labels(world).keys()
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_label_that_people_created_stays_as_it_is(world: World) -> None:
     """Names differ in more than case."""
@@ -57,6 +60,7 @@ async def test_label_that_people_created_stays_as_it_is(world: World) -> None:
     assert world.authorized(CREATE) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_label_that_a_maintainer_deleted_is_not_created_again(world: World) -> None:
     """Also not after a restart."""
@@ -109,6 +113,7 @@ async def test_label_is_created_once_though_the_process_is_killed(world: World) 
     assert labels(world)["land"] == "1f6feb"
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_repository_in_shadow_mode_gets_no_label(world: World) -> None:
     """IMQ writes nothing there."""

@@ -66,6 +66,7 @@ async def test_label_that_is_set_while_a_queued_pull_request_is_read_is_not_miss
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_label_that_is_set_while_a_draft_is_read_is_not_missing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ async def reason_of(world: World, pull: Any) -> str | None:
     return (await world.reasons(pull))[-1]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_draft_with_the_label_waits_and_lands_once_it_is_ready(world: World) -> None:
     """P6: the label stays, one comment says what it waits for, and whose move it is."""
@@ -59,6 +60,7 @@ async def test_draft_with_the_label_waits_and_lands_once_it_is_ready(world: Worl
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_pull_request_without_approvals_waits_and_lands_once_it_has_them(world: World) -> None:
     """Each review changes what the comment says; requested changes may be taken back."""
@@ -76,6 +78,7 @@ async def test_pull_request_without_approvals_waits_and_lands_once_it_has_them(w
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_comment_names_everything_that_is_missing(world: World) -> None:
     """What comes first is shown first; the rest is a list."""
@@ -90,6 +93,7 @@ async def test_comment_names_everything_that_is_missing(world: World) -> None:
     await world.until(lambda: pull.merged, within=SOON)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("act", ["unlabel", "close", "retarget"])
 async def test_wait_ends_by_what_withdraws_consent(world: World, act: str) -> None:
@@ -112,6 +116,7 @@ async def test_wait_ends_by_what_withdraws_consent(world: World, act: str) -> No
     assert not pull.merged
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("webhook", [True, False], ids=["webhook", "lost"])
 async def test_push_by_somebody_who_may_queue_binds_the_new_head(world: World, webhook: bool) -> None:
@@ -129,6 +134,7 @@ async def test_push_by_somebody_who_may_queue_binds_the_new_head(world: World, w
     assert "more.py" in world.repository.files("main")
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize(
     ("webhook", "next_webhook"),
@@ -157,6 +163,7 @@ async def test_each_push_ends_the_wait_where_the_configuration_says_so(world: Wo
     assert await reason_of(world, pull) == "head_changed"
 
 
+@pytest.mark.thorough
 async def test_triagers_label_on_a_draft_is_refused(world: World) -> None:
     """P4: who may queue is checked when the label is set, and not only when the pull request is ready."""
     pull = await green(world, "tria", options=DRAFT)
@@ -176,6 +183,7 @@ async def test_label_counts_no_longer_once_its_sender_may_not_queue(world: World
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 async def test_refuse_rejects_what_is_not_ready(world: World) -> None:
     """`when_not_ready: refuse` takes the label off at once, as IMQ did before."""
     await configure(world, "when_not_ready: refuse\n")
@@ -188,6 +196,7 @@ async def test_refuse_rejects_what_is_not_ready(world: World) -> None:
     assert (await world.reasons(draft), await world.reasons(lacking)) == (["draft"], ["approval_missing"])
 
 
+@pytest.mark.thorough
 async def test_wait_costs_no_request_while_nothing_happens(world: World) -> None:
     """P7: but for the sweep, which lists the repository in any case."""
     await early(world, options=DRAFT)
@@ -208,6 +217,7 @@ async def test_wait_ends_after_its_limit(world: World) -> None:
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_ready_pull_request_joins_behind_those_that_were_ready_before(world: World) -> None:
     """P3: all that are in the queue came first, whenever the label was set."""
@@ -224,6 +234,7 @@ async def test_ready_pull_request_joins_behind_those_that_were_ready_before(worl
     assert world.landed() == [second.number, third.number, first.number]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_lost_webhooks_are_found_by_the_sweep(world: World) -> None:
     """P2: a draft that became ready, an approval, and a removed label are found within ten minutes."""
@@ -245,6 +256,7 @@ async def test_changed_rules_and_configuration_let_it_join(world: World) -> None
     await world.until(lambda: pull.merged, within=SOON)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_command_asks_as_the_label_does_and_why_says_what_is_missing(world: World) -> None:
     """`/queue` sets the label and waits, `/why` says for what, and `/unqueue` ends the wait."""
@@ -277,6 +289,7 @@ async def test_api_and_pages_say_what_is_missing(world: World, mona: Caller) -> 
     assert (shown.body["depth"], shown.body["held"], shown.body["not_ready"]) == (0, 0, 1)
 
 
+@pytest.mark.thorough
 async def test_conflict_ends_the_wait(world: World) -> None:
     """A conflict needs a push, which needs a new consent anyway."""
     pull = await early(world, files={"app.py": "ONE\ntwo\nthree\n"}, options=DRAFT)
@@ -287,6 +300,7 @@ async def test_conflict_ends_the_wait(world: World) -> None:
     assert (await world.reasons(pull))[-1] == "conflict"
 
 
+@pytest.mark.thorough
 async def test_kill_while_it_waits_loses_nothing(world: World) -> None:
     """P2: a process that dies before it answers a webhook leaves it to the next."""
     pull = await early(world, options=DRAFT)

@@ -34,6 +34,7 @@ def rerun(world: World, pull: Any) -> None:
     world.repository.rerun(run, by="mona")
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("behind", [False, True])
 async def test_failed_check_keeps_the_label_waiting_until_a_rerun_passes(world: World, behind: bool) -> None:
@@ -90,6 +91,7 @@ async def test_push_of_a_fix_by_somebody_who_may_queue_lets_it_join(world: World
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_check_that_fails_on_the_base_too_lets_the_pull_request_join_and_land_once_the_base_is_repaired(
     world: World,
@@ -109,6 +111,7 @@ async def test_check_that_fails_on_the_base_too_lets_the_pull_request_join_and_l
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_failed_check_that_is_not_required_is_no_reason_to_wait(world: World) -> None:
     """What GitHub does not require for the merge, IMQ does not wait for."""
@@ -121,6 +124,7 @@ async def test_failed_check_that_is_not_required_is_no_reason_to_wait(world: Wor
     await world.until(lambda: pull.merged, within=SOON)
 
 
+@pytest.mark.thorough
 async def test_pending_check_joins_the_queue_as_before(world: World) -> None:
     """The queue waits for checks; that one fails there later takes the label off, as always."""
     with_unit(world)
@@ -132,6 +136,7 @@ async def test_pending_check_joins_the_queue_as_before(world: World) -> None:
     assert await world.reasons(pull) == ["checks_failed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("conclusion", ["success", "neutral", "skipped"])
 async def test_own_check_of_an_ejection_is_no_reason_to_wait(world: World, conclusion: str) -> None:
     """IMQ's check still shows the ejection when a rerun of the required check has passed, or need not pass."""
@@ -149,6 +154,7 @@ async def test_own_check_of_an_ejection_is_no_reason_to_wait(world: World, concl
     await world.until(lambda: pull.merged, within=SOON)
 
 
+@pytest.mark.thorough
 async def test_queue_only_check_that_failed_is_no_reason_to_wait(world: World) -> None:
     """It counts on IMQ's own update alone."""
     await configure(world, "checks: {queue_only: unit}\n")
@@ -161,6 +167,7 @@ async def test_queue_only_check_that_failed_is_no_reason_to_wait(world: World) -
     assert (await waiting(world, pull)).is_ready
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("switch", ["rollup_readable", "rollup_counts_replaced"])
 async def test_rollup_that_github_refuses_or_keeps_red_leaves_all_as_before(world: World, switch: str) -> None:
     """IMQ judges the reports itself; without the rollup it queues the pull request, and reads no reports before."""
@@ -178,6 +185,7 @@ async def test_rollup_that_github_refuses_or_keeps_red_leaves_all_as_before(worl
     assert pull.merged or (await waiting(world, pull)).is_ready
 
 
+@pytest.mark.thorough
 async def test_check_that_passed_without_a_webhook_is_found_within_the_hour(world: World) -> None:
     """P2: nothing else of the pull request changes with a check."""
     unit = with_unit(world)

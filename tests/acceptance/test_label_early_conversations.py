@@ -16,6 +16,7 @@ GRAPHQL = "POST /graphql"
 QUARTER = timedelta(minutes=15)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_open_conversation_keeps_the_label_waiting_until_it_is_resolved(world: World) -> None:
     """P6: one comment says what the pull request lacks, and whose move it is; the webhook lets it join."""
@@ -39,6 +40,7 @@ async def test_open_conversation_keeps_the_label_waiting_until_it_is_resolved(wo
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_conversation_that_is_opened_again_keeps_it_waiting(world: World) -> None:
     """P4: a read that still shows the conversation as resolved lets nothing join."""
@@ -60,6 +62,7 @@ async def test_conversation_that_is_opened_again_keeps_it_waiting(world: World) 
     await world.until(lambda: pull.merged, within=SOON)
 
 
+@pytest.mark.thorough
 async def test_app_without_the_event_lets_the_sweep_join_it_within_the_hour(world: World) -> None:
     """An App that was registered before lacks the event: no list shows the change, so IMQ reads once an hour."""
     world.app.events = frozenset({*world.app.events} - {"pull_request_review_thread"})

@@ -27,6 +27,7 @@ async def test_green_pull_request_labeled_lands_and_its_author_reads_so(world: W
     assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 async def test_pull_request_behind_the_base_is_updated_checked_and_lands(world: World) -> None:
     """P1: the base moved after the pull request was opened; its own CI runs again on top of the new base first."""
     pull = world.repository.open_pull_request("Add a file", head="add-file", by="mona", files={"new.py": "new\n"})
@@ -63,6 +64,7 @@ async def test_pull_requests_land_in_the_order_of_their_labels(world: World) -> 
     assert (world.requests() - before) / len(pulls) <= 15
 
 
+@pytest.mark.thorough
 async def test_two_changes_green_alone_and_red_together_never_both_land(world: World) -> None:
     """P1: the second is tested on top of the first, is red there, and leaves with its failing check linked."""
     first = world.repository.open_pull_request("Six", head="six", by="mona", files={"six.txt": "6\n"})

@@ -18,6 +18,7 @@ def branches(world: World) -> Any:
 # Method and words
 
 
+@pytest.mark.thorough
 async def test_method_label_overrides_the_configured_method(world: World) -> None:
     """One pull request may land otherwise than all others."""
     await configure(world, "merge: {method: squash, method_labels: {keep commits: merge}}\n")
@@ -28,6 +29,7 @@ async def test_method_label_overrides_the_configured_method(world: World) -> Non
     assert len((await lands(world, kept)).parents) == 2
 
 
+@pytest.mark.thorough
 async def test_method_that_the_repository_forbids_is_refused_at_admission(world: World) -> None:
     """Before any CI is spent, and with the method named; P1: it never lands in another way instead."""
     await configure(world, "merge: {method: rebase}\n")
@@ -38,6 +40,7 @@ async def test_method_that_the_repository_forbids_is_refused_at_admission(world:
     assert "rebase" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: World) -> None:
     """Reads by REST remember the allowed methods, and no webhook reports their change."""
     world.repository.record.allow_rebase_merge = False
@@ -49,6 +52,7 @@ async def test_method_that_was_allowed_meanwhile_is_refused_by_no_memory(world: 
     assert len((await lands(world, kept)).parents) == 1
 
 
+@pytest.mark.thorough
 async def test_queued_pull_request_leaves_over_no_remembered_method(world: World) -> None:
     """The method was allowed, and its label set, after it was queued: what is allowed is asked before it leaves."""
     world.repository.record.allow_rebase_merge = False
@@ -62,6 +66,7 @@ async def test_queued_pull_request_leaves_over_no_remembered_method(world: World
     assert (kept.merged, await world.reasons(kept)) == (True, [])
 
 
+@pytest.mark.thorough
 async def test_push_that_is_queued_again_is_refused_by_no_memory_of_methods(world: World) -> None:
     """The pull request is read by REST then, which names no methods."""
     world.repository.record.allow_rebase_merge = False
@@ -127,6 +132,7 @@ async def test_label_says_how_it_left_its_queue(world: World) -> None:
 # The branch afterwards
 
 
+@pytest.mark.thorough
 async def test_branch_of_what_landed_is_deleted_where_that_is_wanted(world: World) -> None:
     """And nowhere else."""
     kept = await green(world, "kept")
@@ -138,6 +144,7 @@ async def test_branch_of_what_landed_is_deleted_where_that_is_wanted(world: Worl
     assert "topic/one" not in branches(world)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "neighbour"), [("fix#12", "fix"), ("fix%2F1", "fix/1"), ("a/fix#x", "a/fix"), ("fíx&co", "f")]
 )
@@ -163,6 +170,7 @@ async def test_branch_that_the_configuration_names_is_kept_after_its_release(wor
     assert "develop" in branches(world)
 
 
+@pytest.mark.thorough
 async def test_branch_that_others_are_based_on_is_kept_and_nothing_is_closed(world: World) -> None:
     """Deleting it would close the pull requests stacked on it."""
     await configure(world, "merge: {delete_branch: true}\n")
@@ -194,6 +202,7 @@ async def test_branch_of_a_fork_is_never_touched(world: World) -> None:
     assert pull.record.head_repository.git.branch("idea") is not None
 
 
+@pytest.mark.thorough
 async def test_branch_with_rules_or_a_queue_of_its_own_is_kept(world: World) -> None:
     """What others are merged into outlives one pull request."""
     await configure(world, "merge: {delete_branch: true}\n")
@@ -247,6 +256,7 @@ async def test_branch_deleted_twice_or_not_by_permission_is_no_failure(world: Wo
 # Who may queue, and what is kept out
 
 
+@pytest.mark.thorough
 async def test_who_may_queue_is_what_the_configuration_says(world: World) -> None:
     """Narrower than the right to merge, but for those who are named."""
     await configure(world, "who_may_queue: {permission: maintain, people: [tria]}\n")
@@ -256,6 +266,7 @@ async def test_who_may_queue_is_what_the_configuration_says(world: World) -> Non
     await lands(world, pull, by="tria")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["label", "title"])
 async def test_blocking_label_or_title_takes_out_what_is_queued_and_what_is_held(world: World, where: str) -> None:
     """P5: in every waiting state; a later label waits outside the queue, and once the cause is gone that head lands."""
@@ -285,6 +296,7 @@ async def test_blocking_label_or_title_takes_out_what_is_queued_and_what_is_held
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 async def test_branch_without_a_queue_is_reported_at_admission(world: World) -> None:
     """The configuration serves some branches and no others."""
     await configure(world, "enabled: false\nbranches:\n  - {match: main, enabled: true}\n")
@@ -297,6 +309,7 @@ async def test_branch_without_a_queue_is_reported_at_admission(world: World) -> 
 # Several trigger labels, and labels that come back
 
 
+@pytest.mark.thorough
 async def test_all_trigger_labels_that_it_carries_come_off(world: World) -> None:
     """A label left on would say that it is queued; labels that it does not have cost no request."""
     await configure(world, "trigger_labels: [ship, land, merge-queue]\n")

@@ -6,6 +6,7 @@ from typing import Any
 
 import aiohttp
 import jsonschema_rs
+import pytest
 from sqlalchemy import text
 
 from bot.passport.keys import line_of
@@ -47,6 +48,7 @@ async def published_keys(world: World) -> dict[str, Any]:
         return dict((await answer.json())["keys"])
 
 
+@pytest.mark.thorough
 async def test_landing_of_an_updated_pull_request_is_proved_although_imq_died_before_it_stored_it(world: World) -> None:
     """P1, P2: one record says base, trees, checks and consent; a second implementation verifies its passport."""
     pull = await world.behind("late")
@@ -163,6 +165,7 @@ async def test_landing_is_shown_by_api_and_pages_and_moves_with_an_export(
         await database.close()
 
 
+@pytest.mark.thorough
 async def test_each_member_of_a_train_has_a_record_with_those_before_it(tmp_path: Path) -> None:
     """P1: every commit of a train that moved the base is proved, by the tree that the train had after this member."""
     async with a_train_world(tmp_path) as world:
@@ -189,6 +192,7 @@ async def test_each_member_of_a_train_has_a_record_with_those_before_it(tmp_path
         assert {check["commit"] for record in records for check in checks_of(record)} == {last["candidate"]["commit"]}
 
 
+@pytest.mark.thorough
 async def test_green_branch_follows_what_is_proved_and_nothing_else(tmp_path: Path) -> None:
     """P1: it is at the end of each landed train, never between, and never at a push until its own checks have passed.
 

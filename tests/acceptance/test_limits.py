@@ -65,6 +65,7 @@ async def test_exhausted_primary_limit_is_waited_out_until_its_reset(world: Worl
     assert world.server.limits.violations == []
 
 
+@pytest.mark.thorough
 async def test_tokens_that_expire_at_any_time_are_renewed(world: World) -> None:
     """A token may be revoked or run out between any two requests: a new one is fetched, and nothing is lost."""
     pull = await world.behind("add")
@@ -78,6 +79,7 @@ async def test_tokens_that_expire_at_any_time_are_renewed(world: World) -> None:
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 async def test_answers_that_cannot_be_read_are_asked_for_again(world: World) -> None:
     """A proxy's HTML, a body cut off and links that are no addresses tell nothing; each read is repeated."""
     kinds: tuple[FaultKind, ...] = ("fail", "bad_json", "bad_link")
@@ -93,6 +95,7 @@ async def test_answers_that_cannot_be_read_are_asked_for_again(world: World) -> 
         world.server.faults.clear()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("status", ["pending", "updating", "checking", "ready"])
 async def test_github_down_for_ten_minutes_loses_nothing_in_any_status(world: World, status: str) -> None:
     """P2: every request fails for ten minutes while checks go on; afterwards everything lands, once."""
@@ -105,6 +108,7 @@ async def test_github_down_for_ten_minutes_loses_nothing_in_any_status(world: Wo
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 async def test_outage_that_lasts_is_shown_with_the_next_try_and_no_longer_when_it_is_over(world: World) -> None:
     """After a minute, comment and check run report the outage, and no longer once GitHub answers."""
     pull = await queued(world, "checking")
@@ -120,6 +124,7 @@ async def test_outage_that_lasts_is_shown_with_the_next_try_and_no_longer_when_i
     await has_landed_once(world, pull)
 
 
+@pytest.mark.thorough
 async def test_github_down_for_more_than_an_hour_is_explained_when_it_is_back(world: World) -> None:
     """P5: after an hour the entry leaves; the word about it waits as long as GitHub takes to come back."""
     pull = await queued(world, "updating")
@@ -135,6 +140,7 @@ async def test_github_down_for_more_than_an_hour_is_explained_when_it_is_back(wo
     await has_landed_once(world, pull)
 
 
+@pytest.mark.thorough
 async def test_pull_requests_labeled_at_once_are_within_every_limit(world: World) -> None:
     """P7: five labels in one moment, five landings, and not one request that GitHub had to refuse."""
     pulls = [world.open(f"add-{number}") for number in range(5)]

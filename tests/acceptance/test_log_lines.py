@@ -20,6 +20,7 @@ STEPS = ["queued", "updating", "checking", "ready", "landed"]
 MOST_LINES, MOST_BYTES = 10, 4096
 
 
+@pytest.mark.thorough
 async def test_merge_is_five_lines_each_with_the_pull_request_and_the_delivery(tmp_path: Path) -> None:
     """An operator follows a pull request from its label to the base; webhooks and comments are for debugging."""
     async with a_world(tmp_path) as world:
@@ -35,6 +36,7 @@ async def test_merge_is_five_lines_each_with_the_pull_request_and_the_delivery(t
     assert len(log.text.encode()) <= MOST_BYTES
 
 
+@pytest.mark.thorough
 async def test_train_logs_at_most_ten_lines_a_merge(tmp_path: Path) -> None:
     """Those of its runs are shared by their members."""
     async with a_train_world(tmp_path) as world:

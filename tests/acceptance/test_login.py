@@ -58,6 +58,7 @@ async def test_person_logs_in_and_comes_back_to_the_page_they_wanted(mona: Brows
     assert (again.status, again.location) == (303, "/account")
 
 
+@pytest.mark.thorough
 async def test_github_is_asked_with_state_pkce_and_the_callback(mona: Browser) -> None:
     """The address has no secret."""
     address = URL(await mona.to_github())
@@ -69,6 +70,7 @@ async def test_github_is_asked_with_state_pkce_and_the_callback(mona: Browser) -
     assert "secret" not in str(address)
 
 
+@pytest.mark.thorough
 async def test_cookies_are_for_this_host_and_no_script(mona: Browser) -> None:
     """Secure, HttpOnly, SameSite=Lax, bound to the host by their name; pages are kept in no cache."""
     login_page = (await mona.get("/login")).text
@@ -108,6 +110,7 @@ async def test_callback_works_once(mona: Browser) -> None:
     assert not await logged_in(mona)
 
 
+@pytest.mark.thorough
 async def test_code_of_another_login_is_refused(mona: Browser, session: aiohttp.ClientSession) -> None:
     """A stolen code is useless: GitHub wants the verifier of the browser that began."""
     stolen = URL(await mona.agree(await mona.to_github(), "mona")).query["code"]
@@ -117,6 +120,7 @@ async def test_code_of_another_login_is_refused(mona: Browser, session: aiohttp.
     assert not await logged_in(thief)
 
 
+@pytest.mark.thorough
 async def test_login_ends_only_in_the_browser_that_began(mona: Browser, session: aiohttp.ClientSession) -> None:
     """A link does not log a person in as the attacker, with the attacker's code and state."""
     attacker = Browser(mona.world, session)
@@ -129,6 +133,7 @@ async def test_login_ends_only_in_the_browser_that_began(mona: Browser, session:
     assert not await logged_in(mona)
 
 
+@pytest.mark.thorough
 async def test_login_under_way_ends_after_ten_minutes(mona: Browser) -> None:
     """As GitHub's code does."""
     address = await mona.agree(await mona.to_github(), "mona")
@@ -136,6 +141,7 @@ async def test_login_under_way_ends_after_ten_minutes(mona: Browser) -> None:
     assert (await mona.get(address)).status == 403
 
 
+@pytest.mark.thorough
 async def test_two_tabs_log_in(mona: Browser) -> None:
     """Each finishes what it began."""
     first, second = await mona.to_github("/account?tab=1"), await mona.to_github("/account?tab=2")
@@ -143,12 +149,14 @@ async def test_two_tabs_log_in(mona: Browser) -> None:
     assert (await mona.get(await mona.agree(second, "mona"))).location == "/account?tab=2"
 
 
+@pytest.mark.thorough
 async def test_login_leads_to_no_other_site(mona: Browser) -> None:
     """Whatever the link says."""
     for to in ("//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil.example"):
         assert (await mona.log_in(to=to)).location == "/"
 
 
+@pytest.mark.thorough
 async def test_session_that_existed_before_the_login_is_not_used(mona: Browser, session: aiohttp.ClientSession) -> None:
     """An attacker who planted a cookie has no session of the person who logs in."""
     attacker = Browser(mona.world, session)
@@ -160,6 +168,7 @@ async def test_session_that_existed_before_the_login_is_not_used(mona: Browser, 
     assert not await logged_in(attacker)
 
 
+@pytest.mark.thorough
 async def test_altered_cookie_is_no_session(mona: Browser) -> None:
     """Also one that IMQ signed for another purpose."""
     await mona.log_in()
@@ -171,6 +180,7 @@ async def test_altered_cookie_is_no_session(mona: Browser) -> None:
     assert await logged_in(mona)
 
 
+@pytest.mark.thorough
 async def test_logout_ends_the_session_at_once(mona: Browser) -> None:
     """A copy of the cookie is useless afterwards; the person can log in again."""
     await mona.log_in()
@@ -186,6 +196,7 @@ async def test_logout_ends_the_session_at_once(mona: Browser) -> None:
     assert await logged_in(mona)
 
 
+@pytest.mark.thorough
 async def test_logout_everywhere_ends_every_session_of_the_person(
     mona: Browser, session: aiohttp.ClientSession
 ) -> None:
@@ -204,6 +215,7 @@ async def test_logout_everywhere_ends_every_session_of_the_person(
     assert done[-1].data["everywhere"] is True
 
 
+@pytest.mark.thorough
 async def test_forms_are_refused_without_the_sessions_own_token(mona: Browser, session: aiohttp.ClientSession) -> None:
     """A form of another site, without a token, with another session's, or with the one before the logout."""
     other = Browser(mona.world, session)
@@ -242,6 +254,7 @@ async def test_secret_of_a_session_is_replaced_every_hour(mona: Browser) -> None
     assert [await logged_in(each) for each in (mona, Browser(mona.world, mona.session, dict(before)))] == [True, False]
 
 
+@pytest.mark.thorough
 async def test_session_ends_after_a_week_without_use(mona: Browser) -> None:
     """The page asks to log in again."""
     await mona.log_in()
@@ -249,6 +262,7 @@ async def test_session_ends_after_a_week_without_use(mona: Browser) -> None:
     assert not await logged_in(mona)
 
 
+@pytest.mark.thorough
 async def test_login_under_another_name_is_the_same_person(mona: Browser, session: aiohttp.ClientSession) -> None:
     """And who took the old login over is another person: the id counts."""
     await mona.log_in("mona")
@@ -267,6 +281,7 @@ async def test_login_under_another_name_is_the_same_person(mona: Browser, sessio
     assert "<dd>mona-new</dd>" in (await elsewhere.get("/account")).text, "every session has the present name"
 
 
+@pytest.mark.thorough
 async def test_fault_of_github_is_a_page_that_says_so(mona: Browser) -> None:
     """The person may try again. A refusal to the App itself may pass, too."""
     for status in (502, 403):
@@ -296,6 +311,7 @@ async def test_pages_say_how_to_enable_the_login(tmp_path: Path, session: aiohtt
         assert (await browser.post("/logout", {"csrf": ""})).status == 403
 
 
+@pytest.mark.thorough
 async def test_former_key_keeps_people_logged_in(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """An operator who replaces IMQ_SECRET_KEY names the former one; without that everybody logs in again."""
     async with a_world(tmp_path, settings=SETTINGS, ci=False, protect=False) as world:

@@ -46,6 +46,7 @@ async def test_made_up_codes_of_one_address_keep_no_other_from_logging_in(
     assert (await mona.get(address, **{"X-Forwarded-For": "203.0.113.10"})).status == 303
 
 
+@pytest.mark.thorough
 async def test_strangers_of_many_addresses_keep_no_known_browser_from_logging_in(
     site: World, session: aiohttp.ClientSession
 ) -> None:
@@ -75,6 +76,7 @@ async def test_stranger_begins_only_so_many_logins(world: World, session: aiohtt
     assert (await stranger.ask("POST", BEGIN)).status == 200
 
 
+@pytest.mark.thorough
 async def test_questions_of_command_lines_leave_githubs_limit_to_the_pages(
     world: World, session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

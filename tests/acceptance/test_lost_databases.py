@@ -44,6 +44,7 @@ async def label_in_order(world: World, *pulls: Any) -> None:
     assert not any(pull.merged for pull in pulls)
 
 
+@pytest.mark.thorough
 async def test_queue_of_a_lost_database_stands_again_in_its_order(world: World, tmp_path: Path) -> None:
     """IMQ's own comments, and its update of the front, came after the labels; no person has to label again."""
     pulls = [world.open(name) for name in ("first", "second", "third")]
@@ -58,6 +59,7 @@ async def test_queue_of_a_lost_database_stands_again_in_its_order(world: World, 
     assert [await world.reasons(pull) for pull in (first, *pulls)] == [[], [], [], []]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("where", "touch"), [("branch", True), ("branch", False), ("fork", False), ("elsewhere_before", False)]
 )
@@ -169,6 +171,7 @@ async def test_comment_of_a_lost_database_that_says_it_left_is_corrected_where_i
         assert "imq:comment queued" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_pull_request_queued_by_a_command_reads_how_to_queue_again(world: World, tmp_path: Path) -> None:
     """P4: IMQ set its label itself, so that it no longer knows a person with the right to queue."""
     pull = world.open("pull")

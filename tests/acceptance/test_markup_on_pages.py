@@ -119,6 +119,7 @@ async def test_instant_that_cannot_be_read_is_refused_in_words(world: World, que
             assert (await mona.get(f"/?{harmless}")).status == 200
 
 
+@pytest.mark.thorough
 async def test_pages_appear_while_github_fails(world: World) -> None:
     """Stored facts are shown without the configuration; a person whose permission is cached still reads."""
     pull = world.open("add")
@@ -134,6 +135,7 @@ async def test_pages_appear_while_github_fails(world: World) -> None:
         await world.server.start()
 
 
+@pytest.mark.thorough
 async def test_titles_cannot_change_the_direction_of_text(world: World) -> None:
     """Characters that reverse text, and invisible ones, are shown by number; Hebrew and emoji stay as they are."""
     title = "fix \u202etxt.exe \u2066 ma\u200bin שלום 👩\u200d💻"

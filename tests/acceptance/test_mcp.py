@@ -59,6 +59,7 @@ def agent(mona: Caller) -> Agent:
     return Agent(mona)
 
 
+@pytest.mark.thorough
 async def test_agent_finds_queues_and_waits_until_it_landed(world: World, agent: Agent) -> None:
     """An agent needs three tools from a pushed branch to the outcome; what it reads are the API's answers."""
     pull = world.open("add")
@@ -122,6 +123,7 @@ async def test_rights_are_those_of_the_token(world: World, session: aiohttp.Clie
     assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 async def test_no_tool_distinguishes_a_hidden_repository_from_a_missing_one(
     world: World, session: aiohttp.ClientSession
 ) -> None:

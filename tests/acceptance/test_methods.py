@@ -30,6 +30,7 @@ async def lands_one_fresh_and_one_behind(world: World) -> None:
     assert "anded" in world.comment(late)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("allowed", "method"), [(ONLY_SQUASH, "squash"), (ONLY_REBASE, "rebase")])
 async def test_repository_that_allows_one_method_lands_by_it(
     tmp_path: Path, allowed: dict[str, Any], method: str
@@ -52,6 +53,7 @@ async def test_repository_that_allows_only_rebase_and_does_not_say_so_lands_by_i
         assert all(len(commit.parents) <= 1 for commit in world.repository.log("main"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["classic", "classic, unread", "ruleset"])
 async def test_linear_history_is_kept_where_it_is_required(world: World, rule: str) -> None:
     """Merge commits are allowed by the repository and forbidden by the branch: the next method is taken."""
@@ -71,6 +73,7 @@ def merges(world: World) -> list[Any]:
     return world.server.requests.of("PUT /repos/{owner}/{repo}/pulls/{number}/merge")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("branch", ["release/1.x", "feature/ünï+cödé#2%2F(a&b)=c"])
 async def test_base_branch_of_any_name_is_served(world: World, branch: str) -> None:
     """Slashes and characters that mean something in a URL are part of the name."""
@@ -84,6 +87,7 @@ async def test_base_branch_of_any_name_is_served(world: World, branch: str) -> N
     assert "anded" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_two_queues_of_one_repository_progress_independently(tmp_path: Path) -> None:
     """The default branch has no special name, and a slow queue beside it holds up nothing."""
     async with a_world(tmp_path, repository={"default_branch": "trunk"}, protect=False) as world:

@@ -26,6 +26,7 @@ def copy(source: Path, target: Path) -> None:
         read.backup(written)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("template", [MERGE, UPDATE])
 async def test_lost_answer_to_a_write_is_found_out_and_carried_on(world: World, template: str) -> None:
     """A failed call may have happened: GitHub is read before anything is decided."""
@@ -40,6 +41,7 @@ async def test_lost_answer_to_a_write_is_found_out_although_reads_do_not_show_it
         await lands_once_after(world, "apply_then_fail", "PUT", template, status=500)
 
 
+@pytest.mark.thorough
 async def test_lost_answer_to_a_comment_leaves_one_comment(world: World) -> None:
     """P6: the hidden marker finds the comment whose answer was lost."""
     for kind in LOST_ANSWERS[:4]:
@@ -62,6 +64,7 @@ async def lands_once_after(world: World, kind: FaultKind, method: str, template:
     return pull
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_label_set_while_the_bot_was_down_is_found_by_the_sweep(world: World) -> None:
     """The sweep at start finds labels whose webhooks were lost."""
@@ -83,6 +86,7 @@ async def test_every_webhook_lost_still_lands(world: World) -> None:
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_ambiguous_comment_and_restart_speak_once(world: World) -> None:
     """Killed and restarted in each waiting status, the bot carries on where it was."""
@@ -136,6 +140,7 @@ async def test_comment_of_an_entry_that_a_lost_database_had_is_corrected(world: 
     assert (world.spoken(pull), world.spoken(landed), world.comment(landed)) == (1, 1, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("letter_due", [False, True])
 async def test_backup_of_a_few_minutes_ago_changes_nothing_that_landed_since(
     world: World, tmp_path: Path, letter_due: bool

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import func, select, update
 
 from github_emulator import Fault
@@ -9,6 +10,7 @@ from queue_engine.core.jobs.job import jobs
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
+@pytest.mark.thorough
 async def test_label_whose_pull_request_could_not_be_read_at_first_keeps_its_place(world: World) -> None:
     """The second label is answered at once, the first after GitHub's trouble has passed; the first is ahead."""
     front, first, second = world.open("front"), world.open("first"), world.open("second")

@@ -26,6 +26,7 @@ async def labeled_within_a_second(world: World, chance: Random, count: int) -> l
     return pulls
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(2))
 async def test_labels_of_one_second_land_in_the_order_of_their_webhooks(tmp_path: Path, seed: int) -> None:
     """Each read lags by another time, as replicas do, so that later labels often show first."""
@@ -37,6 +38,7 @@ async def test_labels_of_one_second_land_in_the_order_of_their_webhooks(tmp_path
         assert world.landed() == [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 async def test_later_label_that_shows_first_waits_until_the_earlier_one_is_answered(world: World) -> None:
     """The webhooks come in the same instant; only the read of the first pull request lags."""
     first, second = world.open("first"), world.open("second")
@@ -50,6 +52,7 @@ async def test_later_label_that_shows_first_waits_until_the_earlier_one_is_answe
     assert world.landed() == [first.number, second.number]
 
 
+@pytest.mark.thorough
 async def test_labels_keep_their_order_while_a_fresh_token_is_refused(world: World) -> None:
     """Each replica learns of the token at another time."""
     pulls = [world.open(name) for name in ("first", "second", "third")]
@@ -90,6 +93,7 @@ async def claimed_elsewhere(world: World, *, owner: str = "other") -> tuple[Job,
         return await jobs.claim_some(5, owner=owner, now=world.clock.now(), lease=30 * SECOND)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lag", [timedelta(0), 2 * SECOND])
 async def test_label_of_a_killed_process_lands_before_later_ones(world: World, lag: timedelta) -> None:
     """No other process knows that it was killed before the lease ends."""
@@ -106,6 +110,7 @@ async def test_label_of_a_killed_process_lands_before_later_ones(world: World, l
     assert world.landed() == [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("why", [None, "outdated_read"])
 async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World, why: str | None) -> None:
     """A process that lost its database puts its jobs back for a second, and no process may be free to read again."""
@@ -120,6 +125,7 @@ async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World,
     assert world.landed() == [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 async def test_label_that_waited_for_earlier_ones_many_times_lands_before_later_ones(world: World) -> None:
     """Its waits for others are no reads of its own, after four of which it would hold up no label."""
     pulls = [world.open(name) for name in ("first", "second")]
@@ -135,6 +141,7 @@ async def test_label_that_waited_for_earlier_ones_many_times_lands_before_later_
     assert world.landed() == [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("here", [False, True])
 async def test_label_that_a_sweep_finds_lands_after_the_earlier_one(world: World, here: bool) -> None:
     """The sweep lists the later label before its webhook comes, while a process answers the earlier one."""
@@ -149,6 +156,7 @@ async def test_label_that_a_sweep_finds_lands_after_the_earlier_one(world: World
     assert world.landed() == [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 async def test_label_whose_processes_die_holds_up_later_ones_for_a_minute(world: World) -> None:
     """P5: the later label lands all the same, and so does one for another base branch or with another label at once."""
     world.unsettled = "a dead letter waits for an operator"

@@ -111,6 +111,7 @@ async def announced(world: World, pull: Any) -> list[str]:
     return [each.event for each in events if each.reason is Reason.GITHUB_REFUSES]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("cause", "lost"),
     [
@@ -146,6 +147,7 @@ async def test_queue_of_what_is_out_of_order_keeps_its_entries_and_resumes(
     assert await announced(world, pulls[2]) == ["paused", "resumed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("answer", ["valid", pytest.param("not_found", marks=pytest.mark.thorough)])
 async def test_queue_of_an_uninstalled_app_waits_whatever_its_tokens_are_answered(world: World, answer: Any) -> None:
     """P4: nothing lands after the App was uninstalled, although GitHub may accept its tokens for an hour."""
@@ -231,6 +233,7 @@ async def test_unpaid_plan_holds_the_queue_until_jobs_start(
     assert [await world.reasons(pull) for pull in pulls] == [[], []]
 
 
+@pytest.mark.thorough
 async def test_job_that_fails_at_once_by_itself_is_blamed(in_actions: World) -> None:
     """P5: GitHub is asked once, after its rerun as well, and names no unpaid plan."""
     world = in_actions
@@ -276,6 +279,7 @@ async def test_train_of_what_is_out_of_order_keeps_its_members_and_lands_them(
         assert await announced(world, pulls[2]) == ["paused", "resumed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cause", SORTED)
 @pytest.mark.parametrize("silent", [True, False])
 async def test_entry_of_shadow_mode_outlasts_what_is_out_of_order(tmp_path: Path, cause: str, silent: bool) -> None:

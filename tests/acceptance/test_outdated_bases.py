@@ -6,6 +6,8 @@ came to the base a moment ago. GraphQL shows pull request and base in one answer
 
 from datetime import timedelta
 
+import pytest
+
 from github_emulator import Fault
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -24,6 +26,7 @@ def push_to_base(world: World) -> None:
     world.repository.push("main", ON_BASE, "By hand", by="rhea")
 
 
+@pytest.mark.thorough
 async def test_base_from_before_a_landing_queues_nothing_as_up_to_date(world: World) -> None:
     """No webhook reports the landing: IMQ knows it by GitHub's answer to the merge."""
     first, second = world.open("first", files=ON_BASE), world.open("second", files=CHANGE)
@@ -38,6 +41,7 @@ async def test_base_from_before_a_landing_queues_nothing_as_up_to_date(world: Wo
     assert await world.reasons(second) == ["checks_failed"]
 
 
+@pytest.mark.thorough
 async def test_base_from_before_a_push_queues_nothing_as_up_to_date(world: World) -> None:
     """The label is set in the instant of the push, and 0.4 s are enough."""
     pull = world.open("change", files=CHANGE)
@@ -49,6 +53,7 @@ async def test_base_from_before_a_push_queues_nothing_as_up_to_date(world: World
     assert await world.reasons(pull) == ["checks_failed"]
 
 
+@pytest.mark.thorough
 async def test_base_from_before_a_push_ends_no_checks(world: World) -> None:
     """The base moves in the last second of the checks."""
     pull = world.open("change", files=CHANGE)

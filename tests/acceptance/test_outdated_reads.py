@@ -14,6 +14,7 @@ from tests.acceptance.world import LABEL, World
 SECONDS = timedelta(seconds=1)
 
 
+@pytest.mark.thorough
 async def test_label_that_a_read_does_not_show_yet_queues_within_seconds(world: World) -> None:
     """GitHub sends the webhook first; the job of the delivery reads again, and keeps its place in the order."""
     pull = world.open("late")
@@ -36,6 +37,7 @@ async def test_label_taken_off_dequeues_although_reads_still_show_it(world: Worl
     assert await world.reasons(pull) == ["label_removed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("lag_of_pulls", "touched"), [(3 * SECONDS, True), (20 * SECONDS, False)])
 async def test_push_to_a_queued_head_dequeues_although_reads_still_show_the_old_head(
     world: World, lag_of_pulls: timedelta, touched: bool
@@ -65,6 +67,7 @@ async def test_command_typed_after_a_push_queues_the_new_head(world: World) -> N
     assert not await world.reasons(pull)
 
 
+@pytest.mark.thorough
 async def test_ended_check_that_is_not_listed_yet_is_read_again_after_seconds(world: World) -> None:
     """Not after fifteen minutes: that is for webhooks that were lost."""
     pull = world.open("checked")
@@ -76,6 +79,7 @@ async def test_ended_check_that_is_not_listed_yet_is_read_again_after_seconds(wo
     assert world.clock.now() - began < timedelta(minutes=4)
 
 
+@pytest.mark.thorough
 async def test_token_that_is_not_known_yet_costs_no_command(world: World) -> None:
     """The typed `/queue` is carried out when GitHub's replicas know the token."""
     pull = world.open("typed")
@@ -123,6 +127,7 @@ async def test_read_that_lags_for_seconds_is_no_trouble(world: World, kind: Read
     assert not await world.reasons(pull)
 
 
+@pytest.mark.thorough
 async def test_read_that_remains_outdated_is_an_outage_and_delays_for_a_bounded_time(world: World) -> None:
     """After 1, 2, 4 and 8 seconds it is an outage of GitHub's, and the queue continues when that ends."""
     first, second = world.open("first"), world.open("second")

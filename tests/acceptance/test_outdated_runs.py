@@ -39,6 +39,7 @@ def conclusions(world: World, sha: str) -> list[tuple[str, str | None]]:
     return [(run.event, run.suite.conclusion) for run in runs if run.head_sha == sha]
 
 
+@pytest.mark.thorough
 async def test_runs_on_the_update_are_cancelled_when_its_pull_request_is_dequeued(world: World) -> None:
     """Both that IMQ's push began; those on the base and on another pull request go on."""
     other = world.open("other")
@@ -54,6 +55,7 @@ async def test_runs_on_the_update_are_cancelled_when_its_pull_request_is_dequeue
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_run_that_a_person_began_or_ran_again_is_not_cancelled(world: World) -> None:
     """Nothing on the head that was queued is looked at; on the update a person's rerun continues."""
     fresh = world.open("fresh")
@@ -76,6 +78,7 @@ async def test_run_that_a_person_began_or_ran_again_is_not_cancelled(world: Worl
     assert set(conclusions(world, pull.head_sha)) == {("pull_request", "cancelled"), ("push", None)}
 
 
+@pytest.mark.thorough
 async def test_runs_on_an_update_that_another_replaces_are_cancelled(world: World) -> None:
     """The base moves while the checks run: the old update's runs end, the new one's decide."""
     pull = await updated(world)

@@ -43,6 +43,7 @@ async def ready(world: World, name: str) -> Any:
     return pull
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_only_imq_merges_where_its_check_is_required(world: World) -> None:
     """P1: never queued, waiting, updating and checking, GitHub refuses; IMQ merges the tested head and no one else."""
@@ -65,6 +66,7 @@ async def test_only_imq_merges_where_its_check_is_required(world: World) -> None
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_green_and_up_to_date_pull_request_costs_three_requests_more(world: World) -> None:
     """P7: one write lets the check pass, and the facts that a merge needs are read again after that."""
@@ -88,6 +90,7 @@ async def test_green_and_up_to_date_pull_request_costs_three_requests_more(world
     assert world.requests() - before <= cost + 6
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("act", ["unlabel", "draft", "close"])
 async def test_check_of_a_pull_request_that_left_the_queue_keeps_the_button_closed(world: World, act: str) -> None:
@@ -129,6 +132,7 @@ async def test_refused_merge_takes_the_pass_back_until_the_next_try(world: World
     assert own(pull)[-1] == ("completed", "success")
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_merge_with_a_lost_answer_is_verified_first(world: World) -> None:
     """P2: GitHub merged and the answer was lost: it is merged once, and its check ends green."""
@@ -143,6 +147,7 @@ async def test_merge_with_a_lost_answer_is_verified_first(world: World) -> None:
     assert "Landed" in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_merge_that_never_arrived_is_sent_again(world: World) -> None:
     """P2: the answer was lost and nothing was merged: IMQ finds that out, and merges once."""
@@ -154,6 +159,7 @@ async def test_merge_that_never_arrived_is_sent_again(world: World) -> None:
     assert own(pull)[-1] == ("completed", "success")
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.thorough("unlabel", "pause")
 @pytest.mark.parametrize("meanwhile", ["nothing", "unlabel", "push", "pause"])
@@ -193,6 +199,7 @@ def passes(pull: Any) -> bool:
     return bool(own(pull)) and own(pull)[-1] == ("completed", "success")
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_person_who_merges_while_the_check_passes_merges_the_tested_head(world: World) -> None:
     """P1: that lands exactly what IMQ tested; IMQ counts it as merged by a person."""
@@ -224,6 +231,7 @@ async def test_check_that_githubs_merge_does_not_know_yet_is_given_time(world: W
     assert len(own(pull)) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rule_that_comes_while_a_pull_request_is_checked_counts(world: World) -> None:
     """The rule is as new as the last read of it: IMQ lets its check pass before the merge all the same."""
@@ -247,6 +255,7 @@ async def test_check_that_cannot_be_written_is_no_hostage(world: World) -> None:
     assert not second.merged
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_status_of_that_name_by_somebody_else_opens_nothing(world: World) -> None:
     """The rule names IMQ's App as the source, so a commit status by a person does not count."""

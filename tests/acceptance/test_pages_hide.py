@@ -92,6 +92,7 @@ async def test_no_page_shows_a_hidden_repository(tmp_path: Path, session: aiohtt
         assert len([each for each in await world.entries() if each.repository.full_name == HIDDEN]) == 1
 
 
+@pytest.mark.thorough
 async def test_every_form_needs_a_session_and_its_secret(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """No route changes anything for another site."""
     async with a_site(tmp_path, IMQ_PUBLIC_PAGES="1") as world:
@@ -107,6 +108,7 @@ async def test_every_form_needs_a_session_and_its_secret(tmp_path: Path, session
         assert (await mona.get("/account")).status == 200
 
 
+@pytest.mark.thorough
 async def test_overview_lists_what_github_lets_a_person_read(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """By person, for an operator, and without a login."""
     async with a_site(tmp_path, IMQ_PUBLIC_PAGES="1", IMQ_OPERATORS="rhea") as world:
@@ -146,6 +148,7 @@ async def test_pages_say_that_github_has_not_answered_about_all_repositories(
             assert [UNKNOWN in (await browser.get("/statistics")).text for _ in range(2)] == [True, False]
 
 
+@pytest.mark.thorough
 async def test_person_who_lost_the_right_sees_nothing_after_minutes(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -159,6 +162,7 @@ async def test_person_who_lost_the_right_sees_nothing_after_minutes(
         assert HIDDEN not in (await mona.get("/")).text
 
 
+@pytest.mark.thorough
 async def test_renamed_person_keeps_their_rights_and_the_next_owner_of_the_login_has_none(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -178,6 +182,7 @@ async def test_renamed_person_keeps_their_rights_and_the_next_owner_of_the_login
         assert "<dd>mona-new</dd>" in (await mona.get("/account")).text
 
 
+@pytest.mark.thorough
 async def test_hidden_repository_takes_as_many_requests_as_a_missing_one(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -199,6 +204,7 @@ async def test_hidden_repository_takes_as_many_requests_as_a_missing_one(
             assert counts[:2] == counts[2:] == [1, 0]
 
 
+@pytest.mark.thorough
 async def test_repository_is_public_only_while_github_says_so(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """A webhook hides it at once, time within minutes, and a fault of GitHub as well; the setting is off by default."""
     async with a_site(tmp_path, IMQ_PUBLIC_PAGES="1") as world:
@@ -224,6 +230,7 @@ async def test_repository_is_public_only_while_github_says_so(tmp_path: Path, se
         assert not await shown()
 
 
+@pytest.mark.thorough
 async def test_public_pages_are_closed_by_default(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """IMQ asks GitHub nothing for a person who is not logged in."""
     async with a_site(tmp_path) as world:

@@ -56,7 +56,6 @@ async def test_merge_that_outlives_its_entry_is_compared_and_announced(
 
 
 @pytest.mark.lagging
-@pytest.mark.thorough("False")
 @pytest.mark.parametrize("reported", [True, False])
 async def test_merge_that_outlives_its_entry_onto_a_moved_base_pauses_the_queue(world: World, reported: bool) -> None:
     """P1: another pull request landed meanwhile, so the tree that GitHub made of both is untested."""
@@ -88,6 +87,7 @@ async def test_merge_by_a_person_after_the_entry_left_is_no_landing_of_imq(world
     assert "GitHub failed for longer" in world.comment(bottom)
 
 
+@pytest.mark.thorough
 async def test_merge_that_outlives_its_entry_costs_no_request_while_it_is_open(world: World) -> None:
     """P7: the sweeps list the open pull requests in any case, and read none of them for this."""
     await departed(world)

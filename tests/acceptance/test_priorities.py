@@ -36,6 +36,7 @@ async def opened(world: World, *names: str) -> list[Any]:
     return pulls
 
 
+@pytest.mark.thorough
 async def test_priorities_order_waiting_entries_and_leave_the_front_alone(world: World) -> None:
     """Urgent before plain before later, in the order of arrival within each; none of them moves another entry back."""
     await configure(world, RULES)
@@ -76,6 +77,7 @@ async def overtaken(world: World, status: str) -> tuple[Any, Any]:
     return front, hotfix
 
 
+@pytest.mark.thorough
 async def test_hotfix_preempts_the_front_which_lands_after_it(world: World) -> None:
     """It waits for no other checks. The preempted entry keeps its place and its consent, and loses nothing but time."""
     await configure(world, RULES)
@@ -100,6 +102,7 @@ async def test_hotfix_preempts_the_front_which_lands_after_it(world: World) -> N
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_hotfix_that_comes_while_the_front_is_updated_waits_until_its_head_is_bound(world: World) -> None:
     """GitHub's update would else be a head without consent (P4)."""
     await configure(world, RULES)
@@ -109,6 +112,7 @@ async def test_hotfix_that_comes_while_the_front_is_updated_waits_until_its_head
     assert await world.reasons(front) == []
 
 
+@pytest.mark.thorough
 async def test_push_to_an_interrupted_pull_request_withdraws_its_consent(world: World) -> None:
     """P4: back in the order it is bound to its updated head, and to no other."""
     await configure(world, RULES)
@@ -121,6 +125,7 @@ async def test_push_to_an_interrupted_pull_request_withdraws_its_consent(world: 
     assert not front.merged
 
 
+@pytest.mark.thorough
 async def test_hotfixes_do_not_interrupt_each_other(world: World) -> None:
     """The second waits for the first, or neither would ever land."""
     await configure(world, RULES)
@@ -133,6 +138,7 @@ async def test_hotfixes_do_not_interrupt_each_other(world: World) -> None:
     assert world.landed() == [first.number, second.number]
 
 
+@pytest.mark.thorough
 async def test_interrupted_pull_request_lands_after_the_bot_was_killed(tmp_path: Path) -> None:
     """P2: the preemption is in the database, like everything else."""
     async with a_world(tmp_path) as world:
@@ -169,6 +175,7 @@ async def steered(world: World) -> tuple[Any, Any]:
     return front, other
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("label", ["hotfix", "mends", "allowed"])
 async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(world: World, label: str) -> None:
     """Only people who may queue give priority, or pass a red base or a freeze. A triager's label costs one request."""
@@ -185,6 +192,7 @@ async def test_steering_label_set_by_somebody_who_may_not_queue_changes_nothing(
     assert world.requests(PERMISSION) == asked + 1, "nobody is asked about who sets a label that gives nothing"
 
 
+@pytest.mark.thorough
 async def test_steering_labels_of_somebody_who_may_not_queue_cost_a_few_requests(world: World) -> None:
     """A triager who toggles a label is not asked about any more after a few times; others are, at once."""
     front, other = await steered(world)
@@ -212,6 +220,7 @@ async def test_steering_label_counts_once_somebody_who_may_queue_sets_it(world: 
     assert [e.number for e in await world.entries()] == [other.number, front.number]
 
 
+@pytest.mark.thorough
 async def test_steering_label_taken_off_by_somebody_who_may_not_queue_changes_nothing(world: World) -> None:
     """Who queued it vouched for its hotfix label, which a triager does not take back."""
     await configure(world, STEERING)

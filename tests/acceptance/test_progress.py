@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from github_emulator import CISettings
 from queue_engine.core.observability.progress import ProgressEvent
@@ -46,6 +47,7 @@ def edits(world: World) -> list[str]:
     return [r.body["output"]["title"] for r in world.server.requests if r.template == RUN]
 
 
+@pytest.mark.thorough
 async def test_progress_of_three_required_checks_is_published_in_order(tmp_path: Path) -> None:
     """From none to all, each once, under the id of the entry."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
@@ -60,6 +62,7 @@ async def test_progress_of_three_required_checks_is_published_in_order(tmp_path:
         assert events[2].message == "2 of 3 checks have reported"
 
 
+@pytest.mark.thorough
 async def test_progress_that_only_polls_find_is_published_too(tmp_path: Path) -> None:
     """Webhooks are hints: those of checks never come."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
@@ -80,6 +83,7 @@ async def test_progress_of_checks_that_end_within_fifteen_minutes_costs_no_edit(
         assert len(edits(world)) == 1
 
 
+@pytest.mark.thorough
 async def test_progress_of_two_hours_of_checks_costs_two_edits_at_most(tmp_path: Path) -> None:
     """However many report in that time."""
     async with a_world(tmp_path, ci=False, protect=False, settings={"IMQ_CHECK_TIMEOUT_SECONDS": "14400"}) as world:

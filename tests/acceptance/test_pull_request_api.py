@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.callers import Answer, Caller, caller, path_of
@@ -32,6 +33,7 @@ async def test_requeue_by_the_api_goes_to_the_end_with_the_present_head(world: W
     assert (await requeue(mona, first)).body["reason"] == "merged_elsewhere"
 
 
+@pytest.mark.thorough
 async def test_requeue_by_the_api_queues_what_is_not_queued(world: World, mona: Caller) -> None:
     """A pull request that was pushed to is queued again by the same call, whether it had left by then or not."""
     pull = world.open("add")
@@ -44,6 +46,7 @@ async def test_requeue_by_the_api_queues_what_is_not_queued(world: World, mona: 
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_requeue_by_the_api_gives_its_place_to_who_waited_longer(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -62,6 +65,7 @@ async def test_requeue_by_the_api_gives_its_place_to_who_waited_longer(
         assert world.landed() == [second.number, first.number]
 
 
+@pytest.mark.thorough
 async def test_author_takes_out_what_somebody_else_queued(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
@@ -75,6 +79,7 @@ async def test_author_takes_out_what_somebody_else_queued(
     assert (pull.labels, await world.reasons(pull)) == ([], ["unqueued"])
 
 
+@pytest.mark.thorough
 async def test_who_may_queue_by_the_configuration_may_by_the_api(world: World, session: aiohttp.ClientSession) -> None:
     """The repository's own rule, not only GitHub's."""
     await configure(world, "who_may_queue: {people: [tria]}\n")
@@ -82,6 +87,7 @@ async def test_who_may_queue_by_the_configuration_may_by_the_api(world: World, s
     assert (await (await caller(world, session, "tria")).queue(pull)).status == 202
 
 
+@pytest.mark.thorough
 async def test_pull_request_is_explained_from_admission_to_its_landing(world: World, mona: Caller) -> None:
     """What it waits for now, and how its last stay ended; GitHub is asked for the caller's right and no more."""
     pull = world.open("add")

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from github_emulator import Fault
 from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.domain.model import TimelineEvent
@@ -14,6 +16,7 @@ from tests.acceptance.world import World, a_world
 from tests.store.test_landing_records import record
 
 
+@pytest.mark.thorough
 async def test_what_has_expired_is_purged_also_while_github_is_down(world: World) -> None:
     """A job of its own with the first sweep of each hour: a sweep that fails does not let the tables grow."""
     world.server.faults.add(Fault(kind="fail", status=503, times=None))

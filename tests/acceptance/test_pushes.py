@@ -8,6 +8,7 @@ from tests.acceptance.choosing import configure, leaves
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_push_by_somebody_who_may_queue_costs_the_place_and_no_more(world: World) -> None:
     """It joins again at the end, under the name of the pusher, with the head that was pushed (P4)."""
@@ -26,6 +27,7 @@ async def test_push_by_somebody_who_may_queue_costs_the_place_and_no_more(world:
     assert (world.spoken(first), world.repository.files("main")["first.py"]) == (1, "better\n")
 
 
+@pytest.mark.thorough
 async def test_push_while_waiting_behind_others_joins_again_at_the_end(world: World) -> None:
     """The same wherever it waits."""
     await configure(world, "on_push: requeue\n")
@@ -38,6 +40,7 @@ async def test_push_while_waiting_behind_others_joins_again_at_the_end(world: Wo
     assert world.landed() == [pulls[0].number, pulls[2].number, pulls[1].number]
 
 
+@pytest.mark.thorough
 async def test_push_while_held_lets_the_new_head_wait(world: World) -> None:
     """The pusher's permission is checked; the head that was pushed waits for room at the end."""
     await configure(world, "on_push: requeue\ndepth: 1\n")
@@ -52,6 +55,7 @@ async def test_push_while_held_lets_the_new_head_wait(world: World) -> None:
     assert await world.reasons(held) == ["queue_full", "head_changed", "queue_full"]
 
 
+@pytest.mark.thorough
 async def test_push_by_somebody_without_the_right_takes_it_out(world: World) -> None:
     """P4: who may not queue renews no consent, not even that of its own author."""
     await configure(world, "on_push: requeue\ndepth: 1\nwho_may_queue: {permission: maintain}\n")
@@ -78,6 +82,7 @@ async def test_push_by_a_stranger_to_their_fork_dequeues(world: World) -> None:
     assert await leaves(world, pull) == "head_changed"
 
 
+@pytest.mark.thorough
 async def test_own_update_is_no_push_that_costs_the_place(world: World) -> None:
     """IMQ's update of a branch is part of landing it."""
     await configure(world, "on_push: requeue\n")
@@ -87,6 +92,7 @@ async def test_own_update_is_no_push_that_costs_the_place(world: World) -> None:
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_push_during_an_update_is_distinguished_by_its_parents(world: World) -> None:
     """Work that is pushed while IMQ updates joins at the end; it never lands as the update."""

@@ -18,6 +18,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 LABELS = "POST /repos/{owner}/{repo}/issues/{number}/labels"
 
 
+@pytest.mark.thorough
 async def test_queued_by_the_api_is_labeled_and_lands_for_that_person(world: World, mona: Caller) -> None:
     """The label is the visible truth, set by IMQ; the comment names who asked; one comment, one merge."""
     pull = world.open("add")
@@ -34,6 +35,7 @@ async def test_queued_by_the_api_is_labeled_and_lands_for_that_person(world: Wor
     assert await held(world) == []
 
 
+@pytest.mark.thorough
 async def test_queued_twice_is_answered_with_its_place(world: World, mona: Caller) -> None:
     """The second call changes nothing; with the same key it gets the very answer of the first."""
     pull = world.open("add")
@@ -56,6 +58,7 @@ async def test_push_after_queueing_by_the_api_ends_consent(world: World, mona: C
     assert await world.reasons(pull) == ["head_changed"]
 
 
+@pytest.mark.thorough
 async def test_label_taken_off_after_queueing_by_the_api_ends_consent(world: World, mona: Caller) -> None:
     """P4: anyone who may remove labels can dequeue it by hand."""
     pull = world.open("add")
@@ -66,6 +69,7 @@ async def test_label_taken_off_after_queueing_by_the_api_ends_consent(world: Wor
     assert await world.reasons(pull) == ["label_removed"]
 
 
+@pytest.mark.thorough
 async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """Eight calls on a queue of five: three get 429, and join in order when they call again."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "5"}) as world:
@@ -90,6 +94,7 @@ async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, sess
         assert world.landed() + [entry.number for entry in await world.entries()] == [pull.number for pull in pulls]
 
 
+@pytest.mark.thorough
 async def test_burst_of_single_calls_meets_the_depth_limit_before_the_budget(
     world: World, session: aiohttp.ClientSession
 ) -> None:
@@ -112,6 +117,7 @@ async def test_burst_of_single_calls_meets_the_depth_limit_before_the_budget(
     assert len(answers) == PER_MINUTE // WRITE_COST
 
 
+@pytest.mark.thorough
 async def test_calls_at_the_same_time_get_no_more_places_than_there_are(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -129,6 +135,7 @@ async def test_calls_at_the_same_time_get_no_more_places_than_there_are(
         assert await held(world) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["reset", "apply_then_reset"])
 async def test_call_is_answered_once_it_is_stored_and_its_label_survives_the_process(
     world: World, session: aiohttp.ClientSession, kind: Any
@@ -194,6 +201,7 @@ async def test_call_about_a_missing_repository_or_pull_request_is_a_404(
     assert (await mona.queue(pull, head_sha="main")).status == 400
 
 
+@pytest.mark.thorough
 async def test_outage_of_github_is_a_503_that_the_caller_may_retry(world: World, mona: Caller) -> None:
     """A 503 with Retry-After stores nothing under the key, and queues no pull request."""
     pull = world.open("add")
@@ -206,6 +214,7 @@ async def test_outage_of_github_is_a_503_that_the_caller_may_retry(world: World,
     assert (await mona.queue(pull, key="k")).status == 202
 
 
+@pytest.mark.thorough
 async def test_label_that_github_refuses_for_a_while_keeps_its_entry_and_is_set_later(
     world: World, mona: Caller
 ) -> None:
@@ -220,6 +229,7 @@ async def test_label_that_github_refuses_for_a_while_keeps_its_entry_and_is_set_
     await world.until(lambda: LABEL in pull.labels or bool(pull.merged))
 
 
+@pytest.mark.thorough
 async def test_dequeued_by_the_api_loses_its_label_and_is_explained(
     world: World, mona: Caller, session: aiohttp.ClientSession
 ) -> None:
@@ -237,6 +247,7 @@ async def test_dequeued_by_the_api_loses_its_label_and_is_explained(
     assert (await mona.queue(pull)).status == 202
 
 
+@pytest.mark.thorough
 async def test_held_leaves_the_line_by_the_api(tmp_path: Path, session: aiohttp.ClientSession) -> None:
     """A held pull request can be dequeued in the same way."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
@@ -255,6 +266,7 @@ async def test_held_leaves_the_line_by_the_api(tmp_path: Path, session: aiohttp.
         assert await world.reasons(second) == ["queue_full", "unqueued"]
 
 
+@pytest.mark.thorough
 async def test_merge_under_way_is_not_called_off(world: World, mona: Caller) -> None:
     """P2: once IMQ asked for the merge only GitHub decides; the answer says so."""
     pull = world.open("add")

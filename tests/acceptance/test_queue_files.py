@@ -71,6 +71,7 @@ async def test_queue_in_flight_lands_in_its_order_on_another_database(world: Wor
     assert all(LABEL not in pull.labels for pull in (first, *pulls))
 
 
+@pytest.mark.thorough
 async def test_update_that_was_proved_before_the_export_lands(world: World, make_sqlite_url: MakeUrl) -> None:
     """P4: the file has the consent to IMQ's update of the queued head, too; GitHub refuses the merge meanwhile."""
     pull = await world.behind("pull")
@@ -87,6 +88,7 @@ async def test_update_that_was_proved_before_the_export_lands(world: World, make
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.thorough
 async def test_push_between_export_and_import_ends_the_consent(world: World, other_url: str) -> None:
     """P4: the head in the file is the one that somebody consented to, and no other lands."""
     first = await front(world)
@@ -103,6 +105,7 @@ async def test_push_between_export_and_import_ends_the_consent(world: World, oth
     assert Reason.HEAD_CHANGED.value in await world.reasons(pulls[0])
 
 
+@pytest.mark.thorough
 async def test_landed_since_the_export_is_not_landed_again(world: World, make_sqlite_url: MakeUrl) -> None:
     """P1, P2: IMQ went on after the export, by mistake; the import finds that on GitHub."""
     other_url = make_sqlite_url()
@@ -122,6 +125,7 @@ async def test_landed_since_the_export_is_not_landed_again(world: World, make_sq
     assert "Landed" in world.comment(first)
 
 
+@pytest.mark.thorough
 async def test_pause_moves_with_its_queue_and_a_second_import_changes_nothing(
     world: World, make_sqlite_url: MakeUrl
 ) -> None:

@@ -54,6 +54,7 @@ def ran(workflow: WorkflowRunner) -> list[tuple[str, str | None]]:
     return [(job.head_sha, job.conclusion) for job in jobs if job.conclusion != "skipped"]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("behind", [False, True])
 async def test_long_checks_run_once_and_on_the_candidate_alone(world: World, behind: bool) -> None:
@@ -74,6 +75,7 @@ async def test_long_checks_run_once_and_on_the_candidate_alone(world: World, beh
     assert TESTING not in pull.labels
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("required", [True, False])
 async def test_long_check_that_fails_ejects_although_all_others_pass(world: World, required: bool) -> None:
@@ -103,6 +105,7 @@ async def test_quick_check_that_fails_counts_where_nothing_else_is_required(worl
     assert (pull.merged, await world.reasons(pull)) == (False, ["checks_failed"])
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_base_that_moves_has_the_new_update_tested(world: World) -> None:
     """P1: the label is still there, so that the update itself starts the workflow."""
@@ -117,6 +120,7 @@ async def test_base_that_moves_has_the_new_update_tested(world: World) -> None:
     assert ran(workflow)[-1] == (pull.head_sha, "success")
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_job_that_another_label_skips_passes_nothing(world: World) -> None:
     """P1: GitHub starts the workflow for every label; the skipped job would satisfy a required check of GitHub."""
@@ -135,6 +139,7 @@ async def test_job_that_another_label_skips_passes_nothing(world: World) -> None
     assert skipped
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_head_whose_long_checks_passed_before_lands_at_once(world: World) -> None:
     """A person set the label to run them; IMQ runs them no second time."""
@@ -150,6 +155,7 @@ async def test_head_whose_long_checks_passed_before_lands_at_once(world: World) 
     assert world.requests(ADD) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_hotfix_takes_the_label_from_the_pull_request_that_waits(world: World) -> None:
     """The label is on the pull request that IMQ tests, and on no other."""
@@ -169,6 +175,7 @@ async def test_hotfix_takes_the_label_from_the_pull_request_that_waits(world: Wo
     assert world.landed() == [hotfix.number, front.number]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_label_that_a_person_removed_is_set_for_the_next_candidate(world: World) -> None:
     """Without it the update would start no long check."""
@@ -196,6 +203,7 @@ async def test_long_check_that_no_workflow_runs_times_out_and_is_named(world: Wo
     assert TESTING not in pull.labels
 
 
+@pytest.mark.thorough
 async def test_queue_only_checks_cost_two_more_requests(world: World) -> None:
     """P7: the label on and off, and no poll for the job that was skipped."""
     long_checks(world)
@@ -210,6 +218,7 @@ async def test_queue_only_checks_cost_two_more_requests(world: World) -> None:
     assert world.requests() - before[0] <= 14
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("behind", [False, True])
 async def test_long_checks_of_a_pull_request_that_left_are_cancelled(world: World, behind: bool) -> None:
@@ -227,6 +236,7 @@ async def test_long_checks_of_a_pull_request_that_left_are_cancelled(world: Worl
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_labels_are_created_for_both_purposes(world: World) -> None:
     """At the next sweep, with a description each."""
@@ -246,6 +256,7 @@ async def test_validate_says_which_checks_wait_for_the_queue(world: World, tmp_p
     assert "now test: passed" in output
 
 
+@pytest.mark.thorough
 def test_condition_of_the_job_is_the_documented_one() -> None:
     """The recipe in the documents has the triggers and the condition that these tests run with."""
     text = Path("docs/configuration.md").read_text(encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from tests.acceptance.failed_requests import dead_label
 from tests.acceptance.page_readers import reader
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -11,6 +13,7 @@ PULLS = "/repositories/acme/widgets/pulls"
 MINUTE = timedelta(minutes=1)
 
 
+@pytest.mark.thorough
 async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
     """What runs, since when, its checks and whose move it is; then that it landed."""
     pull, other = await world.behind("add"), world.open("other")
@@ -67,6 +70,7 @@ async def test_page_says_that_checks_ended_while_a_red_base_blocks_the_queue(wor
     assert "Its checks have ended; IMQ continues when the queue does." in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_every_page_with_entries_or_requests_has_the_refresh_button(world: World) -> None:
     """Pages poll until more than five errors in a row, and a person's refresh begins that again (P6)."""
     pull = await world.behind("add")
@@ -229,6 +233,7 @@ async def test_page_of_a_pull_request_that_waits_until_it_is_ready_has_its_title
         assert "This one joins the queue as soon as it is ready" in (await rhea.get(QUEUE)).text
 
 
+@pytest.mark.thorough
 async def test_person_who_may_not_read_gets_the_same_answer_as_for_nothing(world: World) -> None:
     """Neither pages nor forms tell whether a hidden repository or pull request exists."""
     pull = world.open("add")
@@ -272,6 +277,7 @@ async def test_overview_counts_dead_letters_of_visible_repositories(world: World
         assert "1 dead letter : work" in (await operator.get("/")).text
 
 
+@pytest.mark.thorough
 async def test_overview_lists_shadow_mode_for_readers_of_the_repository(shadow: World) -> None:
     """A link to its report; others learn nothing of it."""
     shadow.open("change").label(LABEL, by="mona")

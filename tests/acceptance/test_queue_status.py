@@ -16,6 +16,7 @@ from tests.acceptance.callers import Caller, caller
 from tests.acceptance.world import LABEL, World, a_world
 
 
+@pytest.mark.thorough
 async def test_status_shows_strangers_the_load_and_callers_their_queues(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
@@ -42,6 +43,7 @@ async def test_status_shows_strangers_the_load_and_callers_their_queues(
         assert (await wrong.ask("GET", "/queue/status")).status == 401
 
 
+@pytest.mark.thorough
 async def test_status_sums_the_slots_of_all_processes(world: World, session: aiohttp.ClientSession) -> None:
     """A worker has no port: its last report counts, unless that is minutes old."""
     anonymous = Caller(world, session, None)
@@ -81,6 +83,7 @@ async def test_call_that_github_cannot_answer_now_says_why_and_when_to_try_again
         assert words in answer.body["error"]
 
 
+@pytest.mark.thorough
 async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.ClientSession) -> None:
     """A paused queue is listed although it is empty; one that is idle is not."""
     mona, store, now = await caller(world, session), world.bot.engine.store, world.clock.now()

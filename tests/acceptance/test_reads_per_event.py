@@ -98,6 +98,7 @@ async def reads(world: World, handled: Handled, name: str, act: Callable[[], obj
     return Counter({word: max(each[word] for each in found) for word in ("entry", "policy")})
 
 
+@pytest.mark.thorough
 async def test_event_of_a_pull_request_reads_its_entry_and_its_policy_at_most_once(
     tmp_path: Path, handled: Handled
 ) -> None:
@@ -122,6 +123,7 @@ async def test_event_of_a_pull_request_reads_its_entry_and_its_policy_at_most_on
         assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 async def test_event_of_a_pull_request_that_is_not_queued_asks_for_no_policy(tmp_path: Path, handled: Handled) -> None:
     """P7: a push to any other pull request costs one statement."""
     async with a_world(tmp_path) as world:
@@ -132,6 +134,7 @@ async def test_event_of_a_pull_request_that_is_not_queued_asks_for_no_policy(tmp
         }
 
 
+@pytest.mark.thorough
 async def test_command_reads_the_entry_and_the_policy_at_most_once(tmp_path: Path, handled: Handled) -> None:
     """Its reply needs no second read."""
     async with a_world(tmp_path) as world:

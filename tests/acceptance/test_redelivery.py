@@ -2,10 +2,13 @@
 
 from datetime import timedelta
 
+import pytest
+
 from bot.webhooks.normalize import may_matter
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
+@pytest.mark.thorough
 async def test_delivery_that_failed_is_sent_again_by_the_sweep(world: World) -> None:
     """P2: labels set while the bot answers nothing arrive after the next sweep had them sent again."""
     pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})
@@ -23,6 +26,7 @@ async def test_delivery_that_failed_is_sent_again_by_the_sweep(world: World) -> 
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_delivery_that_always_fails_is_left_alone_after_some_tries(world: World) -> None:
     """P7: IMQ is down for hours; each lost delivery that may matter is asked for six times, not at every sweep."""
     world.app.webhook_url = "http://127.0.0.1:9/webhook"

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from github_emulator import PullRequestOptions
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -19,6 +21,7 @@ async def test_label_by_a_triager_is_refused_and_taken_off(world: World) -> None
     assert "write access" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_draft_is_refused_with_its_next_step(world: World) -> None:
     """A draft is not ready; its author reads what to do."""
     await configure(world, "when_not_ready: refuse\n")
@@ -31,6 +34,7 @@ async def test_draft_is_refused_with_its_next_step(world: World) -> None:
     assert "draft" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_conflict_is_reported_although_github_did_not_know_it_at_first(world: World) -> None:
     """`mergeable` null means ask again later, false means conflict."""
     pull = world.repository.open_pull_request("Edit", head="edit", by="mona", files={"app.py": "ONE\ntwo\nthree\n"})
@@ -43,6 +47,7 @@ async def test_conflict_is_reported_although_github_did_not_know_it_at_first(wor
     assert not pull.merged
 
 
+@pytest.mark.thorough
 async def test_full_queue_lets_later_entries_wait_for_room(tmp_path: Path) -> None:
     """P5: no request is rejected for a full queue."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
@@ -60,6 +65,7 @@ async def test_full_queue_lets_later_entries_wait_for_room(tmp_path: Path) -> No
         assert [world.spoken(pull) for pull in pulls] == [1, 1, 1]
 
 
+@pytest.mark.thorough
 async def test_automation_that_sets_a_refused_label_again_starts_nothing(world: World) -> None:
     """P6: the same head, refused once, gets no second comment and no second CI run."""
     pull = world.repository.open_pull_request("Seven", head="seven", by="mona", files={"seven.txt": "70\n"})
@@ -96,6 +102,7 @@ async def test_late_delivery_of_an_old_label_does_not_take_a_newer_one_off(world
     assert world.spoken(pull) == 1
 
 
+@pytest.mark.thorough
 async def test_label_in_other_letters_is_the_same_label(world: World) -> None:
     """GitHub knows no two labels that differ in case only."""
     pull = world.repository.open_pull_request("Add", head="add", by="mona", files={"new.py": "new\n"})

@@ -120,6 +120,7 @@ def grid(states: dict[str, str]) -> Iterator[Any]:
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("answer", "side", "state"), list(grid(ENTRY)))
 async def test_entry_survives_what_github_answers_for_half_a_minute(
     tmp_path: Path, answer: str, side: str, state: str
@@ -146,6 +147,7 @@ async def test_train_survives_what_github_answers_for_half_a_minute(
         assert [name for name in world.repository.record.git.branches() if name.startswith("imq")] == []
 
 
+@pytest.mark.thorough
 async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_no_entry(tmp_path: Path) -> None:
     """P5: a refusal that lasts is a rule only while everything else works."""
     async with a_world(tmp_path) as world:
@@ -157,6 +159,7 @@ async def test_reads_that_get_422_for_a_quarter_of_an_hour_eject_no_entry(tmp_pa
         await assert_all_landed(world, pulls, window)
 
 
+@pytest.mark.thorough
 async def test_merge_that_gets_an_unknown_422_for_half_a_minute_ejects_no_entry(tmp_path: Path) -> None:
     """P5: words that IMQ does not know are no rule, unless GitHub repeats them."""
     async with a_world(tmp_path) as world:

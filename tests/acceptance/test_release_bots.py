@@ -45,6 +45,7 @@ async def lands_after(world: World, pull: Any, updates: int) -> None:
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_releases_after_each_landing_restart_no_checks(world: World) -> None:
     """Each pull request is tested once on top of the one before, and its comment names what changed after the test."""
@@ -96,6 +97,7 @@ async def test_push_that_may_need_a_test_restarts_the_checks(world: World, case:
     assert "After the test" not in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_release_on_top_of_other_code_restarts_the_checks(world: World) -> None:
     """P1: what counts is all that changed since the tested commit, and not the last push."""
@@ -105,6 +107,7 @@ async def test_release_on_top_of_other_code_restarts_the_checks(world: World) ->
     await lands_after(world, pull, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_push_right_before_the_merge_is_compared_too(world: World) -> None:
     """P1: no webhook reported it yet; the read before the merge shows the tip."""
@@ -129,6 +132,7 @@ async def test_code_pushed_during_the_merge_pauses_the_queue(world: World) -> No
     assert await world.paused() == "tree_mismatch"
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "hidden"])
 async def test_branch_that_requires_up_to_date_heads_is_updated_all_the_same(world: World, shown: bool) -> None:
@@ -144,6 +148,7 @@ async def test_branch_that_requires_up_to_date_heads_is_updated_all_the_same(wor
         assert [call.status for call in world.server.requests.of(MERGE)] == [200]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_refused_merge_of_a_kept_result_leads_to_an_update(world: World) -> None:
     """P5: a rule that IMQ sees nowhere refuses heads that are behind; the second try contains the base."""
@@ -159,6 +164,7 @@ async def test_refused_merge_of_a_kept_result_leads_to_an_update(world: World) -
     await lands_after(world, pull, 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_process_killed_after_the_merge_of_a_kept_result_finds_it_as_tested(world: World) -> None:
     """P2: the trees are compared after the next start."""
@@ -174,6 +180,7 @@ async def test_process_killed_after_the_merge_of_a_kept_result_finds_it_as_teste
     assert "Landed" in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_tree_that_github_cuts_off_is_compared_by_directory(world: World) -> None:
     """Repositories of more than 100,000 files keep results, too."""
@@ -188,6 +195,7 @@ async def test_tree_that_github_cuts_off_is_compared_by_directory(world: World) 
     assert "`docs/a/b.md`, `packages/core/package.json`" in world.comment(again)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_repository_without_the_key_pays_no_request(world: World) -> None:
     """P7: a push to the base restarts the checks, as ever, and nothing is listed."""
@@ -198,6 +206,7 @@ async def test_repository_without_the_key_pays_no_request(world: World) -> None:
     assert world.requests(TREE) == before
 
 
+@pytest.mark.thorough
 async def test_kept_result_costs_at_most_fifteen_requests(world: World) -> None:
     """P7: with a release while its checks run, from the label to the comment."""
     await configure(world, UNTESTED)

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from github_emulator import PullRequestOptions
 from queue_engine.domain.reasons import Reason
 from tests.acceptance.choosing import configure
@@ -45,6 +47,7 @@ async def test_person_who_labels_too_often_reads_when_labels_count_again(world: 
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_command_counts_however_often_the_label_was_set(world: World) -> None:
     """A person who types a command asks on purpose."""
     await configure(world, "when_not_ready: refuse\n")
@@ -57,6 +60,7 @@ async def test_command_counts_however_often_the_label_was_set(world: World) -> N
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_refusal_of_a_person_affects_no_other_person(world: World) -> None:
     """A bot that may queue queues a head that a triager was refused with."""
     pull = world.open("pull")
@@ -68,6 +72,7 @@ async def test_refusal_of_a_person_affects_no_other_person(world: World) -> None
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_refusal_of_a_person_hides_no_other_persons_label_from_the_sweep(world: World) -> None:
     """The webhook of who may queue was lost; the label is found all the same."""
     pull = world.open("pull")
@@ -79,6 +84,7 @@ async def test_refusal_of_a_person_hides_no_other_persons_label_from_the_sweep(w
     assert await world.reasons(pull) == [Reason.LABEL_WITHOUT_RIGHT.value]
 
 
+@pytest.mark.thorough
 async def test_ignored_label_whose_comment_was_deleted_is_explained_again_by_the_sweep(world: World) -> None:
     """P6: automation sets the label again on a rejected head, and somebody deletes the comment that says why."""
     await configure(world, "when_not_ready: refuse\n")

@@ -37,6 +37,7 @@ async def test_repository_renamed_in_flight_lands_what_is_queued_under_its_new_n
     assert "anded" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_repository_transferred_to_another_installation_lands_what_is_queued(world: World) -> None:
     """The new owner has IMQ too: its installation is used from then on."""
     world.github.install(world.app, "globex")
@@ -78,6 +79,7 @@ async def test_repository_that_stays_archived_keeps_nothing_queued(world: World)
     assert "archived" in world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cause", ["archived", "uninstalled"])
 async def test_words_that_were_refused_are_sent_at_the_end_of_that_although_the_queue_is_empty(
     world: World, cause: str
@@ -110,6 +112,7 @@ async def test_writes_refused_for_a_permission_are_sent_once_it_is_accepted(worl
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 async def test_uninstalled_app_asks_for_a_token_at_each_sweep_and_no_more(world: World) -> None:
     """P7: the queue waits for a week, and costs next to nothing."""
     pull = await queued(world)

@@ -22,6 +22,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+@pytest.mark.thorough
 async def test_label_is_a_request_until_it_is_done(world: World, session: aiohttp.ClientSession) -> None:
     """Its status is pending until IMQ has handled it; another label leaves no trace."""
     mona = await caller(world, session)

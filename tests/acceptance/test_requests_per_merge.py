@@ -67,6 +67,7 @@ async def requests_of(world: World, pulls: Sequence[Any]) -> Counter[str]:
     return Counter({name: spent[route] for route, name in routes.items() if name not in SWEEPS})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("column", COLUMNS)
 async def test_merge_costs_what_the_table_says_also_where_imq_may_bypass_a_ruleset(tmp_path: Path, column: str) -> None:
     """Whether the rulesets apply to a head branch costs one request, where IMQ cannot read a pattern of theirs."""
@@ -102,6 +103,7 @@ async def test_rules_read_after_they_changed_serve_all_labels_of_some_seconds(wo
     assert world.requests(*READS_OF_RULES) - before <= (6 if ready else 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("column", "minutes"), [("behind", 20), ("unbound, behind", 3), ("unbound, behind", 10), ("unbound, behind", 14)]
 )

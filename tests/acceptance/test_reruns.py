@@ -63,6 +63,7 @@ async def test_rerun_after_the_pull_request_left_answers_and_queues_nothing(worl
     assert not pull.merged
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rerun_finds_a_label_whose_webhook_was_lost(world: World) -> None:
     """Not the next sweep, but the rerun finds the label, and queues the pull request."""
@@ -80,6 +81,7 @@ async def test_rerun_finds_a_label_whose_webhook_was_lost(world: World) -> None:
     assert await world.status(pull) is not None
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_rerun_of_a_check_that_imq_did_not_write_costs_nothing(world: World) -> None:
     """P7: the webhook is that of another App's check, or of a suite of IMQ's App without any check run."""

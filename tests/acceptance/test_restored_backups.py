@@ -76,6 +76,7 @@ async def test_backup_made_in_the_middle_of_a_train_leaves_no_branch_of_imq_and_
         assert {each.state for each in drafts} == {"closed"}
 
 
+@pytest.mark.thorough
 async def test_branches_of_lost_records_are_kept_where_github_does_not_show_who_made_them(tmp_path: Path) -> None:
     """P4: an Enterprise Server without activity; a name is no proof."""
     async with a_train_world(tmp_path, trains="{candidates: auto, runs: 2}") as trains:
@@ -84,6 +85,7 @@ async def test_branches_of_lost_records_are_kept_where_github_does_not_show_who_
         assert trains.branches()
 
 
+@pytest.mark.thorough
 async def test_check_run_on_a_head_that_the_backup_does_not_know_ends(world: World, tmp_path: Path) -> None:
     """P6: IMQ updated the pull request after the copy was made, and a push follows: the copy knows neither head."""
     first = await front(world)
@@ -125,6 +127,7 @@ async def test_update_that_the_backup_does_not_know_is_bound_by_githubs_signatur
     assert "head_changed" not in await world.reasons(second)
 
 
+@pytest.mark.thorough
 async def test_merge_of_the_base_by_a_person_is_no_update_of_imq(world: World, tmp_path: Path) -> None:
     """P4: a person's button makes the same parents, and GitHub signs it, too; its content may be the person's."""
     pull = await front(world)

@@ -45,6 +45,7 @@ async def leaves(world: World, pull: Any, reason: str, *, within: timedelta = ti
     return world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["classic", "ruleset", "both"])
 async def test_required_checks_are_waited_for_wherever_they_are_required(bare: World, where: str) -> None:
     """The last required one decides, be it asked for by protection, by a ruleset, or one by each."""
@@ -67,6 +68,7 @@ async def test_required_checks_are_waited_for_wherever_they_are_required(bare: W
     assert len(bare.server.requests.of(CHECK_RUNS)) == 3
 
 
+@pytest.mark.thorough
 async def test_run_of_the_same_name_by_another_app_does_not_count(world: World) -> None:
     """P1: a check bound to an App is not passed, and not failed, by somebody else's run of that name."""
     passed = world.open("red", files=RED)
@@ -79,6 +81,7 @@ async def test_run_of_the_same_name_by_another_app_does_not_count(world: World) 
     await world.until(lambda: failed.merged)
 
 
+@pytest.mark.thorough
 async def test_required_commit_status_counts_like_a_check(bare: World) -> None:
     """IMQ distinguishes passed and failed commit statuses, the older kind of checks."""
     bare.repository.add_ci(
@@ -94,6 +97,7 @@ async def test_required_commit_status_counts_like_a_check(bare: World) -> None:
     assert "ci/status" in await leaves(bare, red, "checks_failed")
 
 
+@pytest.mark.thorough
 async def test_check_run_and_status_of_one_name_must_both_pass(bare: World) -> None:
     """GitHub requires both when both report; the green one does not hide the red one."""
     bare.repository.add_ci("ci/test", settings=CISettings(app="runs", duration=timedelta(minutes=1)))
@@ -112,6 +116,7 @@ async def test_check_run_and_status_of_one_name_must_both_pass(bare: World) -> N
     await bare.until(lambda: green.merged, within=CI_TIME + timedelta(seconds=5))
 
 
+@pytest.mark.thorough
 async def test_skipped_and_neutral_checks_pass(bare: World) -> None:
     """GitHub's rule: `success`, `skipped` and `neutral` pass."""
     bare.repository.protect("main", required_checks=["ci/a", "ci/b"])
@@ -136,6 +141,7 @@ async def test_red_workflow_that_starts_late_counts_where_nothing_is_required(ba
     assert "deploy preview" in await leaves(bare, pull, "checks_failed", within=timedelta(minutes=1))
 
 
+@pytest.mark.thorough
 async def test_everything_reported_must_pass_where_nothing_is_required(bare: World) -> None:
     """Checks and statuses alike; when the last of them is green, it lands after the moment for late ones."""
     bare.repository.add_ci("build", settings=CISettings(app="build", duration=timedelta(minutes=1)))
@@ -147,6 +153,7 @@ async def test_everything_reported_must_pass_where_nothing_is_required(bare: Wor
     await bare.until(lambda: pull.merged, within=timedelta(minutes=1, seconds=20))
 
 
+@pytest.mark.thorough
 async def test_pull_request_that_nothing_checks_leaves_with_that_explanation(bare: World) -> None:
     """P1, P5: nothing required and nothing reported is no green; after ten minutes its author reads so."""
     pull = bare.open("add")
@@ -184,6 +191,7 @@ async def test_missing_approval_is_reported_and_an_approval_helps(world: World, 
     await world.until(lambda: pull.merged, within=timedelta(seconds=5))
 
 
+@pytest.mark.thorough
 async def test_missing_permission_to_merge_is_named(world: World) -> None:
     """The operator reads which permission the App lacks, and the pull request waits for it."""
     pull = world.open("add")

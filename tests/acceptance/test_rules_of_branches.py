@@ -59,6 +59,7 @@ async def test_rule_of_a_branch_is_reported_with_its_reason_and_met_by_its_next_
     await reported_and_fixed(world, case, words=case.words, merges_asked=case.merges_asked)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.unread])
 async def test_protection_that_the_app_may_not_read_is_reported_by_the_merge_and_met_as_well(
     world: World, name: str
@@ -68,6 +69,7 @@ async def test_protection_that_the_app_may_not_read_is_reported_by_the_merge_and
     await reported_and_fixed(world, CASES[name], words=CASES[name].unread, merges_asked=1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("changed", [{"reviews": ReviewRule(1)}, {"lock": True}, {"signatures": True}])
 async def test_remembered_rules_reject_no_pull_request(world: World, changed: dict[str, Any]) -> None:
     """The webhook of a milder rule may be lost: before it refuses, admission reads the rules again."""
@@ -79,6 +81,7 @@ async def test_remembered_rules_reject_no_pull_request(world: World, changed: di
     await lands(world, pull)
 
 
+@pytest.mark.thorough
 async def test_app_that_protection_spares_reviews_lands_without_them(world: World) -> None:
     """ "Allow specified actors to bypass required pull requests": admission requires no more than GitHub does."""
     guard(world, reviews=ReviewRule(1, code_owners=True, spared=["imq"]))
@@ -87,6 +90,7 @@ async def test_app_that_protection_spares_reviews_lands_without_them(world: Worl
     assert world.requests(REVIEWS) == 0
 
 
+@pytest.mark.thorough
 async def test_protection_costs_one_request_where_it_can_be_read(world: World) -> None:
     """P7: what the branch shows of it is asked for only where there is none, or it may not be read."""
     protection, branch = (f"GET /repos/{{owner}}/{{repo}}/branches/{{branch}}{end}" for end in ("/protection", ""))
@@ -110,6 +114,7 @@ async def test_locked_branch_is_reported_at_admission_and_lands_for_an_app_that_
     await lands(world, pull)
 
 
+@pytest.mark.thorough
 async def test_method_that_rulesets_leave_is_the_one_that_lands(world: World) -> None:
     """Without a word in the configuration: the first that is allowed everywhere."""
     rule(world, reviews=ReviewRule(0, methods=("squash",)))
@@ -118,6 +123,7 @@ async def test_method_that_rulesets_leave_is_the_one_that_lands(world: World) ->
     assert len(world.repository.log("main")[0].parents) == 1
 
 
+@pytest.mark.thorough
 async def test_commits_are_asked_for_signatures_only_where_rules_demand_them(world: World) -> None:
     """P7: one request at admission, and none for what lands as a squash, which GitHub signs itself."""
     commits = "GET /repos/{owner}/{repo}/pulls/{number}/commits"
@@ -135,6 +141,7 @@ async def test_commits_are_asked_for_signatures_only_where_rules_demand_them(wor
     assert world.requests(commits) == 1
 
 
+@pytest.mark.thorough
 async def test_reviewer_who_may_not_write_stands_in_nobodys_way(world: World) -> None:
     """GitHub counts change requests of people with write access, and shows the result: no reviews are read."""
     rule(world, reviews=ReviewRule(1))
@@ -161,6 +168,7 @@ async def test_reviewers_count_by_their_permission_where_github_makes_no_decisio
     assert world.requests(REVIEWS) == 0
 
 
+@pytest.mark.thorough
 async def test_reviews_cost_no_request_where_no_rule_requires_them(world: World) -> None:
     """P7: a pull request whose checks still run is blocked, too, and nothing is asked about people."""
     pull = world.open("add")
@@ -186,6 +194,7 @@ async def test_approval_dismissed_while_queued_is_found_at_once_or_before_the_me
     assert world.requests(MERGE) == (0 if read else 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("opened", [True, False])
 async def test_what_people_take_back_while_checks_run_is_found_without_a_webhook_before_the_merge(
     world: World, opened: bool

@@ -29,6 +29,7 @@ async def refused(world: World, pull: Any) -> tuple[str, str]:
     return (await world.reasons(pull))[-1], world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "rules", "named"),
     [
@@ -56,6 +57,7 @@ async def test_ruleset_with_unenforced_requirements_is_refused_until_it_is_split
     await world.until(lambda: pull.merged, within=timedelta(seconds=30))
 
 
+@pytest.mark.thorough
 async def test_bypassed_approval_is_demanded_when_queued_and_before_the_merge(world: World) -> None:
     """GitHub would merge without it: IMQ counts approvals itself, also when no webhook reported a change."""
     await configure(world, "when_not_ready: refuse\n")
@@ -75,6 +77,7 @@ async def test_bypassed_approval_is_demanded_when_queued_and_before_the_merge(wo
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 async def test_bypassed_code_scanning_is_waited_for_in_its_check(world: World) -> None:
     """As far as IMQ can see it: the check of the tool's name has to pass."""
     world.repository.add_ruleset("main", update=True, code_scanning=["CodeQL"], bypass=["imq"], by="rhea")
@@ -122,6 +125,7 @@ async def test_writers_branch_is_not_merged_into_a_protected_branch_by_an_update
         assert await world.reasons(pull) == (["head_protected"] if protected else [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("webhook", [True, False])
 async def test_ruleset_that_changed_since_the_last_admission_protects_a_head_branch(
     world: World, webhook: bool

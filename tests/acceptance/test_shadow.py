@@ -16,6 +16,7 @@ from tests.acceptance.test_label_early_checks import rerun
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
+@pytest.mark.thorough
 async def test_label_of_an_up_to_date_pull_request_would_be_merged_at_once(shadow: World) -> None:
     """Its checks have passed on the base's tip: IMQ would merge at once, and a person does half an hour later."""
     pull = shadow.open("green")
@@ -33,6 +34,7 @@ async def test_label_of_an_up_to_date_pull_request_would_be_merged_at_once(shado
     assert (await landing(shadow, pull)).at - found.at >= timedelta(minutes=30)
 
 
+@pytest.mark.thorough
 async def test_label_while_checks_run_would_be_merged_when_they_pass(shadow: World) -> None:
     """The last required check makes the decision, as it would in a queue."""
     pull = shadow.open("slow")
@@ -48,6 +50,7 @@ async def test_label_while_checks_run_would_be_merged_when_they_pass(shadow: Wor
     assert found.at - queued < CI_TIME + timedelta(minutes=1)
 
 
+@pytest.mark.thorough
 async def test_behind_its_base_the_landing_is_predicted_until_somebody_updates_the_branch(shadow: World) -> None:
     """IMQ may not update the branch: it predicts by the checks of the head, and continues after a person's update."""
     pull = await shadow.behind("old")
@@ -64,6 +67,7 @@ async def test_behind_its_base_the_landing_is_predicted_until_somebody_updates_t
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
 
 
+@pytest.mark.thorough
 async def test_failing_check_would_eject(shadow: World) -> None:
     """As in a queue, after a comparison with the base."""
     pull = shadow.open("red", files={"limits.txt": "99\n"})
@@ -145,6 +149,7 @@ async def test_push_that_queues_again_continues_with_the_new_head(shadow: World)
     assert (await shadowed(shadow, pull)).head == pull.head_sha
 
 
+@pytest.mark.thorough
 async def test_merge_by_hand_of_a_green_and_current_head_is_one_that_imq_would_have_made(shadow: World) -> None:
     """It has no label. IMQ judges the head that landed, and what checks say of the base afterwards."""
     pull = shadow.open("sound")
@@ -176,6 +181,7 @@ async def test_merges_that_pass_alone_but_break_together_are_named(shadow: World
     assert (await landing(shadow, pulls[0])).before != second.before
 
 
+@pytest.mark.thorough
 async def test_merge_by_hand_with_unfinished_checks_is_named(shadow: World) -> None:
     """An administrator may merge past required checks; the checks that pass a minute later do not count."""
     pull = shadow.open("hasty")
@@ -245,6 +251,7 @@ async def test_label_that_blocks_counts_for_a_pull_request_that_waits(shadow: Wo
     assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, Reason.BLOCKED_BY_LABEL)
 
 
+@pytest.mark.thorough
 async def test_label_whose_webhook_was_lost_is_judged_by_the_sweep(shadow: World) -> None:
     """As in a queue, GitHub has to prove that no push followed."""
     pull = shadow.open("lost")
@@ -254,6 +261,7 @@ async def test_label_whose_webhook_was_lost_is_judged_by_the_sweep(shadow: World
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
 
 
+@pytest.mark.thorough
 async def test_label_that_a_push_followed_would_be_rejected_when_both_webhooks_were_lost(shadow: World) -> None:
     """Consent was to another head, so the report counts no merge of the pushed one (P4)."""
     pull = shadow.open("pushed")
@@ -266,6 +274,7 @@ async def test_label_that_a_push_followed_would_be_rejected_when_both_webhooks_w
     assert (found.outcome, found.reason) == (ShadowOutcome.REJECTED, Reason.LABEL_NOT_RECEIVED)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_base_that_moves_while_checks_run_would_need_an_update(shadow: World) -> None:
     """The checks that run then test an old base: IMQ says so at once, and counts no merge of that head (P1)."""

@@ -34,6 +34,7 @@ def is_sound(files: object) -> bool:
     return "broken" not in str(files)
 
 
+@pytest.mark.thorough
 async def test_base_is_not_green_before_the_slow_ci_has_reported(free: World) -> None:
     """Where nothing is required, a fast App passes at once, and the slow CI starts half a minute later and fails."""
     free.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))
@@ -62,6 +63,7 @@ async def test_scheduled_run_on_the_landed_commit_says_nothing_of_the_merge(free
     assert (found.base, found.base_checks) == (BaseState.GREEN, ())
 
 
+@pytest.mark.thorough
 async def test_base_that_was_red_before_a_rebase_of_several_commits_is_known(free: World) -> None:
     """The first parent of the landed commit is of the same change; the webhook of the push names the former tip."""
     settings = CISettings(app="slow", duration=CI_TIME, on=("push",), judge=is_sound)
@@ -120,6 +122,7 @@ async def test_merge_is_taken_back_if_consent_had_ended_before_the_decision(shad
     assert (found.outcome, found.reason) == (ShadowOutcome.DEQUEUED, reasons[withdrawal])
 
 
+@pytest.mark.thorough
 async def test_push_after_the_decision_takes_no_merge_back(shadow: World) -> None:
     """IMQ would have merged before it."""
     pull = shadow.open("later")
@@ -133,6 +136,7 @@ async def test_push_after_the_decision_takes_no_merge_back(shadow: World) -> Non
     assert await decision(shadow, pull) == found
 
 
+@pytest.mark.thorough
 async def test_page_of_figures_counts_decisions_and_merges_that_differ(free: World) -> None:
     """Each once, however often IMQ looks at it again; the page names no repository."""
     free.repository.add_ci("fast", settings=CISettings(app="fast", duration=SECOND))

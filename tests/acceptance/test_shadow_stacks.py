@@ -67,6 +67,7 @@ async def test_stack_whose_lower_pull_request_is_closed_would_not_be_queued(shad
     assert (found.outcome, found.reason) == (ShadowOutcome.REJECTED, Reason.STACK_ENDED)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_second_pull_request_of_a_branch_would_wait_for_the_first(shadow: World) -> None:
     """IMQ would update the branch for the first; the second would join when the first has left its queue."""

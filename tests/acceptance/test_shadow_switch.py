@@ -14,6 +14,7 @@ from tests.acceptance.train_world import a_train_world, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
+@pytest.mark.thorough
 async def test_switch_to_shadow_mode_dequeues_without_a_write_and_judges_the_labels(world: World) -> None:
     """The configuration forbids it: IMQ leaves label, comment and check run as they are."""
     pull = await world.behind("queued")
@@ -31,6 +32,7 @@ async def test_switch_to_shadow_mode_dequeues_without_a_write_and_judges_the_lab
     assert (await shadowed(world, pull)).decision is not None
 
 
+@pytest.mark.thorough
 async def test_switch_from_shadow_mode_queues_the_labels_that_are_there(world: World) -> None:
     """As at a first start: labels count if no push followed them."""
     await begin(world)
@@ -46,6 +48,7 @@ async def test_switch_from_shadow_mode_queues_the_labels_that_are_there(world: W
     assert (found.entry, found.interrupted) == (None, True)
 
 
+@pytest.mark.thorough
 async def test_faulty_configuration_keeps_shadow_mode(shadow: World) -> None:
     """A mistake in the file does not make IMQ write, also after a restart with an empty memory."""
     await configure(shadow, SHADOW + "depth: many\n")
@@ -58,6 +61,7 @@ async def test_faulty_configuration_keeps_shadow_mode(shadow: World) -> None:
     assert (await decision(shadow, pull)).reason is Reason.MISCONFIGURED
 
 
+@pytest.mark.thorough
 async def test_configuration_that_cannot_be_read_at_all_keeps_shadow_mode(shadow: World) -> None:
     """It names no mode, and a restart has forgotten the last valid file: the stored mode counts."""
     await configure(shadow, "a: [")
@@ -71,6 +75,7 @@ async def test_configuration_that_cannot_be_read_at_all_keeps_shadow_mode(shadow
     assert writes(shadow) == []
 
 
+@pytest.mark.thorough
 async def test_faulty_first_configuration_that_asks_for_shadow_mode_gets_it(world: World) -> None:
     """A team that tries IMQ out sees no comment of IMQ, whatever else is wrong in its file."""
     await begin(world, "mode: shadow\ndepth: many\n")

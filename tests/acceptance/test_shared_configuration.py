@@ -44,6 +44,7 @@ async def not_landed(world: World, pull: Any) -> None:
     assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("protected", [False, True])
 async def test_member_who_creates_the_shared_configuration_lands_nothing(world: World, protected: bool) -> None:
     """Neither by naming themselves, nor by a label for bugs, nor with a review rule that they made up themselves."""
@@ -72,6 +73,7 @@ async def test_person_named_by_the_shared_configuration_reads_why_it_does_not_co
     assert "who_may_queue.permission is ignored" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_unreviewed_configuration_stops_nobodys_queue(world: World) -> None:
     """P5: a file that switches queues off, or that cannot be read, has no effect where all members may write it."""
     home = shared(world, "enabled: false\n")
@@ -84,6 +86,7 @@ async def test_unreviewed_configuration_stops_nobodys_queue(world: World) -> Non
     await world.until(lambda: second.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 async def test_reviewed_configuration_tightens_the_rules_of_all_repositories(world: World) -> None:
     """What an organisation asks for counts from its push on; what loosens does not, and stops nothing."""
     home = shared(world, "blocking: {labels: hold}\ntrigger_labels: ship\n", by="rhea")
@@ -98,6 +101,7 @@ async def test_reviewed_configuration_tightens_the_rules_of_all_repositories(wor
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 async def test_configuration_loses_its_effect_with_the_rule_that_protects_it(world: World) -> None:
     """From the removal of the review rule on anybody may change the file, so that it counts no longer."""
     home = shared(world, "enabled: false\n", by="rhea")
@@ -112,6 +116,7 @@ async def test_configuration_loses_its_effect_with_the_rule_that_protects_it(wor
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 async def test_configuration_given_away_does_not_count(world: World) -> None:
     """GitHub leads on from a repository's old name: what is there now belongs to somebody else."""
     home = shared(world, "enabled: false\n", by="rhea")
@@ -122,6 +127,7 @@ async def test_configuration_given_away_does_not_count(world: World) -> None:
     await world.until(lambda: pull.merged, within=CI_TIME)
 
 
+@pytest.mark.thorough
 async def test_trusted_configuration_holds_where_there_is_none(tmp_path: Path) -> None:
     """One reviewed file in the owner's `.github` for all of its others, and a push to it counts at once."""
     async with a_world(tmp_path, settings={"IMQ_ORGANIZATION_CONFIG": "trust"}) as world:

@@ -47,6 +47,7 @@ async def test_second_pull_request_of_a_branch_waits_for_the_first(world: World,
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_second_pull_request_of_a_branch_joins_when_the_first_is_dequeued(world: World) -> None:
     """Nothing moved the branch: its consent holds."""

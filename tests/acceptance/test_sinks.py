@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from notifications.sinks.sender import DISABLED
 from queue_engine.core.jobs.job import Dead, Job
 from queue_engine.handlers.branch_events import record_push
@@ -45,6 +47,7 @@ async def land(world: World, name: str) -> Any:
     return pull
 
 
+@pytest.mark.thorough
 async def test_sinks_get_ejections_and_landings_around_the_queue_by_default(tmp_path: Path) -> None:
     """A team learns what it must act on, and nothing of the landings that went as they should."""
     async with sink_receiver() as receiver, a_world(tmp_path, settings=settings(hook(receiver))) as world:
@@ -99,6 +102,7 @@ async def test_sink_of_another_tenant_gets_nothing(tmp_path: Path) -> None:
     assert receiver.received == []
 
 
+@pytest.mark.thorough
 async def test_sink_that_fails_delays_no_landing_and_gets_each_message_afterwards(tmp_path: Path) -> None:
     """P2 and P5: while the receiver is away, pull requests land; then it gets all, each with one id."""
     async with (
@@ -118,6 +122,7 @@ async def test_sink_that_fails_delays_no_landing_and_gets_each_message_afterward
     assert len(receiver.received) == 9, "five tries failed, and were made again"
 
 
+@pytest.mark.thorough
 async def test_message_survives_a_kill_before_and_during_its_request(tmp_path: Path) -> None:
     """P2: it is stored with its event, and what a dead process had sent is sent again with the same id."""
     async with sink_receiver() as receiver, a_world(tmp_path, settings=settings(hook(receiver))) as world:
@@ -142,6 +147,7 @@ async def test_message_survives_a_kill_before_and_during_its_request(tmp_path: P
     assert first.body == second.body
 
 
+@pytest.mark.thorough
 async def test_dead_message_is_sent_again_with_its_id(tmp_path: Path) -> None:
     """An operator corrects the receiver, and retries the dead letter."""
     async with sink_receiver() as receiver, a_world(tmp_path, settings=settings(hook(receiver))) as world:
@@ -179,6 +185,7 @@ async def test_dead_letter_is_a_message_to_operators(tmp_path: Path) -> None:
     assert "no luck" in receiver.received[0].json["data"]["detail"]
 
 
+@pytest.mark.thorough
 async def test_shadow_mode_sends_nothing_about_pushes(tmp_path: Path) -> None:
     """There people merge everything: a channel would get each of their merges."""
     async with (
@@ -196,6 +203,7 @@ async def test_shadow_mode_sends_nothing_about_pushes(tmp_path: Path) -> None:
         assert len(receiver.received) == before
 
 
+@pytest.mark.thorough
 async def test_slack_that_is_gone_is_disabled_and_logged_without_its_address(tmp_path: Path) -> None:
     """No further request goes there; the log names the sink, and neither log nor database has the address."""
     async with sink_receiver() as receiver:

@@ -37,6 +37,7 @@ async def dequeued(world: World, pull: Any) -> tuple[str, str]:
     return (await world.reasons(pull))[-1], world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("updates", [False, True])
 async def test_lowest_of_a_stack_is_updated_tested_and_landed_alone(world: World, updates: bool) -> None:
@@ -56,6 +57,7 @@ async def test_lowest_of_a_stack_is_updated_tested_and_landed_alone(world: World
     assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_slow_merge_in_the_background_is_read_ever_more_rarely(world: World) -> None:
     """P7: no webhook reports the merge."""
@@ -69,6 +71,7 @@ async def test_slow_merge_in_the_background_is_read_ever_more_rarely(world: Worl
     assert 10 < world.requests(RESULT) < 25
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("kind", ["apply_then_reset", "reset"])
 async def test_process_that_dies_while_github_merges_in_the_background_lands_it_once(world: World, kind: Any) -> None:
@@ -103,6 +106,7 @@ async def test_failed_merge_in_the_background_is_judged_like_any_refusal(world: 
     assert await world.reasons(bottom) == ["head_changed"]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_merge_in_the_background_that_never_ends_delays_the_next_one_for_an_hour(world: World) -> None:
     """P5: after an hour the pull request leaves, and the next one lands."""
@@ -116,6 +120,7 @@ async def test_merge_in_the_background_that_never_ends_delays_the_next_one_for_a
     assert await world.reasons(bottom) == ["github_trouble"]
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_stack_where_github_offers_no_merge_in_the_background_is_explained(world: World) -> None:
     """The comment says what to do; outside of its stack the pull request lands."""
@@ -128,6 +133,7 @@ async def test_stack_where_github_offers_no_merge_in_the_background_is_explained
     await world.until(lambda: bottom.merged, within=CI_TIME * 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("status", [403, 405])
 async def test_stack_that_graphql_does_not_show_is_recognised_by_the_refused_merge(world: World, status: int) -> None:
@@ -141,6 +147,7 @@ async def test_stack_that_graphql_does_not_show_is_recognised_by_the_refused_mer
     assert not top.merged
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("registered", [True, False])
 async def test_pull_request_above_another_one_waits_and_lands_after_it(world: World, registered: bool) -> None:
@@ -163,6 +170,7 @@ async def test_pull_request_above_another_one_waits_and_lands_after_it(world: Wo
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_stack_of_three_lands_from_the_bottom_up(world: World) -> None:
     """Each waits for the queue of the branch on which the stack lands, whatever its own base branch is."""
@@ -211,6 +219,7 @@ async def test_wait_for_a_stack_ends_by_any_other_change(world: World, way: str)
     assert (await world.reasons(top))[-1] == reason
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_landed_branch_that_is_kept_is_named_with_the_next_step(world: World) -> None:
     """GitHub changes the base branch when the branch is deleted; until then the comment says so."""
@@ -225,6 +234,7 @@ async def test_landed_branch_that_is_kept_is_named_with_the_next_step(world: Wor
     await world.until(lambda: top.merged, within=CI_TIME * 6)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_pull_request_above_another_one_is_refused_where_nothing_waits(world: World) -> None:
     """`when_not_ready: refuse`: the comment names the one that lands first."""
@@ -235,6 +245,7 @@ async def test_pull_request_above_another_one_is_refused_where_nothing_waits(wor
     assert f"#{bottom.number}" in sentence
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("ruled", [True, False])
 async def test_branch_with_rules_has_a_queue_although_it_is_the_head_of_a_pull_request(
@@ -252,6 +263,7 @@ async def test_branch_with_rules_has_a_queue_although_it_is_the_head_of_a_pull_r
     await world.until(lambda: pull.merged, within=CI_TIME * 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_pull_request_that_joins_a_stack_above_another_while_queued_lands_nothing_below(world: World) -> None:
     """P1: its merge in the background would land the untested one below it."""

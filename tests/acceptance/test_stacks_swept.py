@@ -30,6 +30,7 @@ def reads(world: World) -> int:
     return world.requests(*READS[:2])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("registered", [True, False])
 async def test_wait_for_a_stack_costs_no_request_while_nothing_happens(world: World, registered: bool) -> None:
     """P7: whether GitHub knows the stack, or only the base branch shows it."""

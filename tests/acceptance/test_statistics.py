@@ -34,6 +34,7 @@ async def test_statistics_are_those_of_what_people_did(world: World, mona: Calle
     assert departures[0].title == pulls[0].record.title
 
 
+@pytest.mark.thorough
 async def test_requests_per_landing_are_those_that_github_received(world: World, mona: Caller) -> None:
     """Reads, writes, comments and check runs of the repository's queues; all processes add up, also over a restart."""
     path = "/api/v1/repositories/acme/widgets/branches/main/statistics?days=7"

@@ -50,6 +50,7 @@ async def refused(world: World, pull: Any, *, by: str) -> str:
     return world.comment(pull)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 @pytest.mark.parametrize("name", ["release-managers", "acme/Release-Managers", '"@acme/release-managers"'])
 async def test_member_of_a_team_queues(world: World, name: str) -> None:
@@ -60,6 +61,7 @@ async def test_member_of_a_team_queues(world: World, name: str) -> None:
     await world.until(lambda: pull.merged, within=MINUTE)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_member_of_a_child_team_queues_and_others_do_not(world: World) -> None:
     """GitHub counts the members of child teams, too."""
@@ -92,6 +94,7 @@ async def test_unreadable_team_gives_no_right_and_the_comment_says_so(
     assert "IMQ cannot read the members of acme/release-managers" in output
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_granted_permission_counts_at_once(world: World) -> None:
     """GitHub says that an owner accepted it."""
@@ -105,6 +108,7 @@ async def test_granted_permission_counts_at_once(world: World) -> None:
     await world.until(lambda: pull.merged, within=MINUTE)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_person_who_leaves_the_team_lands_nothing_queued_before(world: World) -> None:
     """P4: the webhook has the members read again, and IMQ judges the person again before the merge."""
@@ -117,6 +121,7 @@ async def test_person_who_leaves_the_team_lands_nothing_queued_before(world: Wor
     assert (pull.merged, await world.reasons(pull)) == (False, ["permission_lost"])
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_person_who_joins_the_team_queues_after_the_webhook(world: World) -> None:
     """IMQ reads a team once an hour without one."""
@@ -131,6 +136,7 @@ async def test_person_who_joins_the_team_queues_after_the_webhook(world: World) 
     assert world.requests(READ) > asked
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_repository_that_names_no_team_reads_none_and_one_that_does_reads_it_once_an_hour(world: World) -> None:
     """P7: three landings within the hour cost one read."""
@@ -183,6 +189,7 @@ async def test_personal_account_has_no_teams_and_the_file_is_at_fault(world: Wor
     await world.until(lambda: pull.merged, within=CI_TIME * 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_reader_who_is_in_the_team_queues_by_a_command(world: World) -> None:
     """GitHub lets a reader set no label; IMQ asks for the team before it takes the person for an outsider."""

@@ -116,6 +116,7 @@ async def test_base_runs_no_test_of_a_tested_tree_and_tests_any_other(own_refs: 
         assert marks(world) == {}
 
 
+@pytest.mark.thorough
 async def test_nothing_is_written_where_it_is_off(tmp_path: Path) -> None:
     """P7: no request without the key."""
     async with a_repeating_world(tmp_path, "[]") as (world, workflow):
@@ -145,6 +146,7 @@ async def test_doctor_says_what_is_tested_twice_by_the_repositorys_own_record(te
         assert f"tested again: {text}." in report.as_text()
 
 
+@pytest.mark.thorough
 async def test_check_that_is_named_and_did_not_succeed_leaves_no_ref(tmp_path: Path) -> None:
     """P1: what nothing requires is not known."""
     async with a_repeating_world(tmp_path, "[test, lint]") as (world, _):
@@ -152,6 +154,7 @@ async def test_check_that_is_named_and_did_not_succeed_leaves_no_ref(tmp_path: P
         assert (marks(world), world.requests(*WRITES)) == ({}, 0)
 
 
+@pytest.mark.thorough
 async def test_check_that_was_skipped_leaves_no_ref(tmp_path: Path) -> None:
     """P1: GitHub lets it pass, but it tested nothing: the base does."""
     async with a_repeating_world(tmp_path, skips_pulls=True) as (world, workflow):
@@ -160,6 +163,7 @@ async def test_check_that_was_skipped_leaves_no_ref(tmp_path: Path) -> None:
         assert outcomes(world, workflow)[1:] == ["success"]
 
 
+@pytest.mark.thorough
 async def test_train_marks_its_last_tree_alone(tmp_path: Path) -> None:
     """P1: CI tested no tree between; one request for the whole train."""
     more = "merge: {tested_refs: ci/test}\n"

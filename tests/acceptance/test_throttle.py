@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from tests.acceptance.choosing import configure
 from tests.acceptance.commenting import MINUTE, answered, reacted, ready, say
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -22,6 +24,7 @@ async def _comments_for_an_hour(world: World, pull: Any, text: str, *, by: str) 
         await world.pass_time(MINUTE)
 
 
+@pytest.mark.thorough
 async def test_stranger_who_types_commands_costs_a_dozen_requests_an_hour_and_gets_no_answer(world: World) -> None:
     """At most one request for a comment, none for most, no reaction, and no comment of IMQ's."""
     _stranger(world)
@@ -39,6 +42,7 @@ async def test_stranger_who_types_commands_costs_a_dozen_requests_an_hour_and_ge
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_stranger_may_ask_why_and_is_answered_a_few_times_an_hour(world: World) -> None:
     """All people may ask, within a limit."""
     _stranger(world)
@@ -52,6 +56,7 @@ async def test_stranger_may_ask_why_and_is_answered_a_few_times_an_hour(world: W
     assert world.requests() - asked <= 20
 
 
+@pytest.mark.thorough
 async def test_stranger_who_asks_why_beside_a_command_without_the_right_is_ignored_as_soon(world: World) -> None:
     """A question that everybody may ask proves no right."""
     _stranger(world)
@@ -61,6 +66,7 @@ async def test_stranger_who_asks_why_beside_a_command_without_the_right_is_ignor
     assert sum(bool(reacted(comment)) for comment in comments) <= 4
 
 
+@pytest.mark.thorough
 async def test_stranger_who_was_given_the_right_may_command_again(world: World) -> None:
     """After the wait; and with the right nothing is counted any more."""
     _stranger(world)
@@ -77,6 +83,7 @@ async def test_stranger_who_was_given_the_right_may_command_again(world: World) 
         assert await tx.throttles.find(pull.record.repository.id, "eve") is None
 
 
+@pytest.mark.thorough
 async def test_private_member_whom_github_calls_a_stranger_may_command(world: World) -> None:
     """`author_association` hides members whose membership is private; their permission counts."""
     world.github.behaviour.private_members = True
@@ -109,6 +116,7 @@ async def test_person_whom_the_configuration_lets_queue_may_command(world: World
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_reviews_of_a_stranger_cost_next_to_nothing_and_affect_no_entry(world: World) -> None:
     """GitHub's rules do not count them."""
     _stranger(world)
@@ -128,6 +136,7 @@ async def test_reviews_of_a_stranger_cost_next_to_nothing_and_affect_no_entry(wo
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
 
 
+@pytest.mark.thorough
 async def test_flood_of_a_stranger_delays_no_landing(world: World) -> None:
     """Its own pull request or another repository's: the comments are put aside before anything is asked."""
     _stranger(world)
@@ -158,6 +167,7 @@ def _refused(world: World, pulls: list[Any]) -> int:
     return sum(world.spoken(pull) for pull in pulls)
 
 
+@pytest.mark.thorough
 async def test_labels_of_a_triager_are_refused_ever_less_often_and_delay_no_other(world: World) -> None:
     """Four at once; the sweep, which sees the others after ten minutes, leaves them to their time."""
     *pulls, same = await _labeled_by_tria(world, 10)
@@ -184,6 +194,7 @@ async def test_labels_that_wait_are_judged_when_their_sender_proves_the_right_by
     assert await world.status(pulls[6]) is not None
 
 
+@pytest.mark.thorough
 async def test_labels_count_of_a_writer_who_may_not_pause_the_queue(world: World) -> None:
     """Refused commands are counted by themselves."""
     pull = await ready(world)

@@ -42,6 +42,7 @@ async def lands(world: World, pull: Any) -> None:
     await world.pass_time(timedelta(minutes=1))
 
 
+@pytest.mark.thorough
 async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letters(world: World) -> None:
     """One id finds every step, and the delivery's own id stands beside it wherever the queue speaks."""
     pull = await world.behind("add")
@@ -67,6 +68,7 @@ async def test_delivery_is_followed_from_the_webhook_to_the_merge_and_the_letter
     assert len({line["span_id"] for line in followed}) >= 4
 
 
+@pytest.mark.thorough
 async def test_trace_goes_on_after_the_process_died(world: World) -> None:
     """P2: the trace is in the database, not in a process: with the entry, outbox items and jobs."""
     pull = await world.behind("add")
@@ -85,6 +87,7 @@ async def test_trace_goes_on_after_the_process_died(world: World) -> None:
     assert {line["kind"] for line in after if line["event"] == "outbox_item_sent"} >= {"comment", "label"}
 
 
+@pytest.mark.thorough
 async def test_pull_request_that_waited_for_room_keeps_its_own_trace(tmp_path: Path) -> None:
     """Who makes room for another is not the cause of what happens to it."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "1"}) as world:
@@ -134,6 +137,7 @@ async def test_call_of_the_api_is_followed_by_the_callers_own_trace(world: World
     assert {line["kind"] for line in lines if line["event"] == "outbox_item_sent"} >= {"comment", "label"}
 
 
+@pytest.mark.thorough
 async def test_timeline_keeps_the_delivery_of_every_step(world: World) -> None:
     """What happened can be traced back to the delivery long after the log is gone."""
     pull = await world.behind("add")
@@ -145,6 +149,7 @@ async def test_timeline_keeps_the_delivery_of_every_step(world: World) -> None:
     assert [event.event for event in events] == ["queued", "updating", "checking", "ready", "landed"]
 
 
+@pytest.mark.thorough
 async def test_operators_sdk_sees_delivery_job_pass_and_requests_in_one_trace(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ async def test_member_withdrawn_while_github_fails_does_not_land_with_its_train(
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["merge", "squash"])
 async def test_member_withdrawn_while_imq_is_down_does_not_land_with_its_train(tmp_path: Path, method: str) -> None:
     """A process that was killed before the first request of a landing verifies the members again (P2, P4)."""
@@ -73,6 +74,7 @@ async def test_member_withdrawn_while_imq_is_down_does_not_land_with_its_train(t
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_nested_runs_with_squash_land_one_after_the_other(tmp_path: Path) -> None:
     """What landed with an earlier run is no member that left: the later run lands as well, and trains stay on."""
     text = "merge:\n  method: squash\n"
@@ -90,6 +92,7 @@ async def test_nested_runs_with_squash_land_one_after_the_other(tmp_path: Path) 
         assert trains.memory["off"] is None
 
 
+@pytest.mark.thorough
 async def test_commit_taken_off_the_base_before_the_move_does_not_come_back_with_the_candidate(tmp_path: Path) -> None:
     """P1: IMQ moves the base only from the tip that it tested on, although GitHub would accept the move."""
     async with a_train_world(tmp_path) as world:
@@ -114,6 +117,7 @@ async def test_commit_taken_off_the_base_before_the_move_does_not_come_back_with
         assert "mistake.py" not in world.repository.files("main")
 
 
+@pytest.mark.thorough
 async def test_commit_that_somebody_pushes_to_a_build_branch_never_lands(tmp_path: Path) -> None:
     """P4: IMQ proves each merge by its parents, also where the webhook of the push is lost."""
     async with a_train_world(tmp_path) as world:
@@ -135,6 +139,7 @@ async def test_commit_that_somebody_pushes_to_a_build_branch_never_lands(tmp_pat
         assert "evil.py" not in world.repository.files("main")
 
 
+@pytest.mark.thorough
 async def test_push_onto_a_candidate_whose_move_got_no_answer_leaves_its_members_landed(tmp_path: Path) -> None:
     """IMQ moved the base, lost the answer, and somebody pushed on top: the members landed, each seen once (P2)."""
     async with a_train_world(tmp_path) as world:
@@ -162,6 +167,7 @@ async def test_push_onto_a_candidate_whose_move_got_no_answer_leaves_its_members
             assert "Landed on" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_run_that_no_plan_knows_ends_and_its_members_are_tested_again(tmp_path: Path) -> None:
     """The memory of plans is lost, as by an older backup: the run ends, and takes no slot of new plans."""
     async with a_train_world(tmp_path) as world:
@@ -192,6 +198,7 @@ async def test_run_that_ended_without_its_plan_takes_no_slot(tmp_path: Path) -> 
         await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(minutes=30))
 
 
+@pytest.mark.thorough
 async def test_member_that_left_ends_its_run_at_once(tmp_path: Path) -> None:
     """P4, P7: the runners are free before the checks of the others end, which are tested without it."""
     async with a_train_world(tmp_path) as world:
@@ -234,6 +241,7 @@ async def test_landing_half_done_is_not_ended_by_a_rule_that_requires_imqs_own_c
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_entry_tested_by_itself_keeps_its_checks_when_trains_are_switched_off(tmp_path: Path) -> None:
     """It was in no run, so that the end of trains says nothing about its own CI run."""
     kept = "checks: {untested_paths: ['.github/**']}\n"

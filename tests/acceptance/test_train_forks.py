@@ -76,6 +76,7 @@ def dismiss(pull: Any) -> None:
     pull.dismiss_review(pull.review("APPROVED", by="rhea"), by="mona")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("forks", "before", "in_train"),
     [

@@ -53,6 +53,7 @@ async def test_candidate_whose_check_fails_again_before_its_landing_is_tested_ag
         assert await outcomes(world) == ["checks_changed", "landed"]
 
 
+@pytest.mark.thorough
 async def test_train_whose_passed_check_github_does_not_know_yet_still_lands_by_one_push(tmp_path: Path) -> None:
     """A move that GitHub refuses for a moment is asked for again, and no later train lands by single merges."""
     async with a_train_world(tmp_path) as world:
@@ -75,6 +76,7 @@ async def test_train_whose_passed_check_github_does_not_know_yet_still_lands_by_
         assert await outcomes(world) == ["landed"]
 
 
+@pytest.mark.thorough
 async def test_member_whose_own_check_failed_stops_no_train_by_squash_half_way(tmp_path: Path) -> None:
     """P1, P5: GitHub would refuse its merge after the first one; it leaves, and the others land together."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
@@ -89,6 +91,7 @@ async def test_member_whose_own_check_failed_stops_no_train_by_squash_half_way(t
         assert [event for event, *_ in await events(world) if event in {"paused", "trains_off"}] == []
 
 
+@pytest.mark.thorough
 async def test_train_by_squash_waits_for_the_own_check_of_a_member(tmp_path: Path) -> None:
     """Its author had the check run again: nothing of the train lands before that has passed."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
@@ -104,7 +107,6 @@ async def test_train_by_squash_waits_for_the_own_check_of_a_member(tmp_path: Pat
         assert await outcomes(world) == ["landed"]
 
 
-@pytest.mark.thorough
 async def test_member_whose_own_check_never_ends_holds_no_train_up(tmp_path: Path) -> None:
     """P5: it leaves after the time in which IMQ repeats a refused merge, and the others land."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:

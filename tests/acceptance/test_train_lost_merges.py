@@ -18,6 +18,7 @@ def closes(world: World) -> int:
     return world.requests(CLOSE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", [timedelta(seconds=2), timedelta(hours=5)], ids=["seconds", "hours"])
 async def test_member_that_github_shows_as_merged_late_is_not_closed(tmp_path: Path, after: timedelta) -> None:
     """A closed pull request would never show as merged; one that shows so at once costs no request."""

@@ -38,7 +38,6 @@ def _settings(examples: int, steps: int, *, derandomize: bool = True) -> setting
     )
 
 
-@pytest.mark.thorough
 def test_trains_keep_the_promises_whatever_people_and_failures_do() -> None:
     """Few examples, always the same ones."""
     run_state_machine_as_test(TrainMachine, settings=_settings(3, 12))

@@ -145,6 +145,7 @@ async def test_member_withdrawn_at_another_step_of_its_train_does_not_land(
     await _withdrawn(tmp_path, method, act, after, on, reported=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("act", [each for each in WITHDRAWALS if each != "unqueue"])
 async def test_member_withdrawn_before_its_webhook_arrives_does_not_land_with_its_train(
     tmp_path: Path, act: str
@@ -238,6 +239,7 @@ async def test_member_retargeted_while_its_merge_is_on_its_way_has_the_branch_th
         assert {"a.py", "c.py"} <= set(world.repository.files("main"))
 
 
+@pytest.mark.thorough
 async def test_resume_within_a_stopped_landing_lets_nothing_land_before_the_tip_is_tested(tmp_path: Path) -> None:
     """P1: `/resume` ends the pause of the maintainer, and not the wait for the checks of a tip that nothing tested."""
     async with a_landing(tmp_path, "squash", say("/pause")) as landing:
@@ -261,6 +263,7 @@ async def test_tip_of_a_stopped_train_holds_nothing_up_where_no_check_runs_on_th
         assert await trains.world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_train_with_the_lowest_of_a_stack_lands_it_in_the_background(tmp_path: Path) -> None:
     """P4: GitHub merges pull requests of a stack in the background only; the train continues when it has."""
     async with a_train_world(tmp_path, more="merge: {method: squash}\n") as world:

@@ -4,6 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from github_emulator import Fault, RecordedCall
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.train_world import a_train_world, queue_all, ready
@@ -45,6 +47,7 @@ async def test_move_that_failed_before_and_after_a_hold_switches_no_trains_off(t
         assert "trains_off" not in [each[0] for each in await events(world)]
 
 
+@pytest.mark.thorough
 async def test_move_whose_answer_was_lost_is_imqs_own_after_two_hours_without_a_read_of_the_base(
     tmp_path: Path,
 ) -> None:

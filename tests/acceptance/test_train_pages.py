@@ -3,6 +3,7 @@
 from typing import Any
 
 import aiohttp
+import pytest
 
 from bot.cli.author.terminal import details
 from github_emulator import PullRequestHandle
@@ -113,6 +114,7 @@ async def test_confirmation_names_the_members_whose_run_a_dequeue_ends(world: Wo
         assert "Marked" not in unmarked.text, "it is in no run"
 
 
+@pytest.mark.thorough
 async def test_why_says_what_a_bisection_does_and_how_suspicious_the_pull_request_is(world: World) -> None:
     """The author reads who failed together, who is tested now, and a chance in plain words."""
     pulls = await bisected(world)

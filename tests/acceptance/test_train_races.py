@@ -46,6 +46,7 @@ def before_move(world: World, act: Callable[[], str]) -> list[str]:
     return done
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names_moved_refs", [True, False])
 async def test_push_right_before_the_base_moves_is_kept_and_tested_with_the_members(
     tmp_path: Path, names_moved_refs: bool
@@ -71,6 +72,7 @@ async def test_push_right_before_the_base_moves_is_kept_and_tested_with_the_memb
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names_moved_refs", [True, False])
 async def test_base_reset_right_before_it_moves_stays_without_what_was_taken_back(
     tmp_path: Path, names_moved_refs: bool
@@ -100,6 +102,7 @@ async def test_base_reset_right_before_it_moves_stays_without_what_was_taken_bac
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_push_in_the_instant_of_a_landing_is_shown_as_not_landed_and_its_label_counts(tmp_path: Path) -> None:
     """P4, P6: the base has the queued head; the newer commits stay open, and a label on them is new consent."""
     async with train_world.a_train_world(tmp_path) as world:

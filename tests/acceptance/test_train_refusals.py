@@ -35,6 +35,7 @@ async def landed(world: World, *, prepare: Callable[[Any], object] = lambda pull
     return pulls
 
 
+@pytest.mark.thorough
 async def test_check_that_is_skipped_on_candidates_alone_has_trains_switched_off(tmp_path: Path) -> None:
     """P1: a job with a condition for pull requests passes as skipped, and has tested nothing."""
     async with a_train_world(tmp_path) as world:
@@ -68,6 +69,7 @@ async def test_rule_over_the_branches_of_trains_switches_them_off_once(
         assert [each[0] for each in happened].count("run_started") == 1
 
 
+@pytest.mark.thorough
 async def test_trains_without_ci_name_the_lines_that_a_workflow_lacks(tmp_path: Path) -> None:
     """A maintainer reads them where the others land one by one: on the page of the queue, and in each history."""
     path = ".github/workflows/tests.yml"
@@ -130,6 +132,7 @@ async def test_rule_that_comes_while_a_train_is_tested_does_not_stop_it_half_way
         assert "paused" not in [each[0] for each in await events(world)]
 
 
+@pytest.mark.thorough
 async def test_squash_landing_refused_half_way_has_its_tip_tested_first(tmp_path: Path) -> None:
     """P1: the base has a tree that no run tested; after its checks passed, the other member lands."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
@@ -157,6 +160,7 @@ async def test_squash_landing_refused_half_way_has_its_tip_tested_first(tmp_path
         assert commits_tested(world) - before >= 2
 
 
+@pytest.mark.thorough
 async def test_push_to_the_base_within_a_squash_landing_stops_it_before_the_next_merge(tmp_path: Path) -> None:
     """P1: no run tested the next member on top of that push; once the tip passed, a run does."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
@@ -185,6 +189,7 @@ async def test_push_to_the_base_within_a_squash_landing_stops_it_before_the_next
         assert world.requests(MERGE) == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("mode", "covers_apps", "moves"),
     [("always", True, True), ("always", False, False), ("exempt", False, True), ("pull_request", True, False)],
@@ -201,6 +206,7 @@ async def test_train_lands_by_one_push_where_the_bypass_covers_it_and_by_merges_
         assert [each[0] for each in await events(world)].count("run_started") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["merge", "squash"])
 @pytest.mark.parametrize("known_commits_judged", [False, True])
 async def test_train_lands_where_signatures_are_required(

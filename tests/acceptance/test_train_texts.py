@@ -24,6 +24,7 @@ def comment(pull: PullRequestHandle) -> str:
     return next(each.body for each in pull.comments if "imq:comment" in each.body)
 
 
+@pytest.mark.thorough
 async def test_comment_of_a_landing_says_with_whom_and_what_it_saved(world: World) -> None:
     """Each author reads who was tested together, and how many CI runs that saved."""
     first, second, third = await ready(world, "a", "b", "c")
@@ -34,6 +35,7 @@ async def test_comment_of_a_landing_says_with_whom_and_what_it_saved(world: Worl
     assert "The train saved 2 CI runs" in comment(second)
 
 
+@pytest.mark.thorough
 async def test_comment_of_an_ejection_says_what_the_failed_run_tested(world: World) -> None:
     """Only the author of the failing one is asked to act, and the history shows the runs with it."""
     files = [{f"{name}.txt": "6\n" if name == "b" else "0\n"} for name in "abc"]
@@ -52,6 +54,7 @@ async def test_comment_of_an_ejection_says_what_the_failed_run_tested(world: Wor
     assert "CI run that failed" not in comment(good)
 
 
+@pytest.mark.thorough
 async def test_page_of_a_failed_pull_request_names_its_runs_and_no_hotfix(world: World) -> None:
     """The history has each run with its number, and the table of tests says since when the train tested it."""
     files = [{f"{name}.txt": "6\n" if name == "b" else "0\n"} for name in "ab"]
@@ -70,6 +73,7 @@ async def test_page_of_a_failed_pull_request_names_its_runs_and_no_hotfix(world:
     assert "earlier" not in page.text, "each test has its begin"
 
 
+@pytest.mark.thorough
 async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(world: World) -> None:
     """A fresh pull request breaks its run with the chance that plans begin with."""
     first, second = await ready(world, "a", "b")
@@ -82,6 +86,7 @@ async def test_why_in_a_train_says_who_is_tested_and_the_chance_of_a_failure(wor
     assert "The chance that this pull request breaks its run is about 10 % (1 in 10)" in shown
 
 
+@pytest.mark.thorough
 async def test_check_run_in_a_train_links_the_commit_that_the_train_tests(world: World) -> None:
     """Each author gets from the pull request to the CI run, whose commit is on another branch."""
     pulls = await ready(world, "a", "b")
@@ -103,6 +108,7 @@ def check_run(world: World, pull: PullRequestHandle) -> str:
     return f"{run.output['title']}: {run.output['summary']}"
 
 
+@pytest.mark.thorough
 async def test_check_run_of_a_member_that_waits_after_a_failed_run_says_why(world: World) -> None:
     """Its author reads that the others are tested first, and no more that a train tests it."""
     files = [{f"{name}.txt": "6\n" if name == "a" else "0\n"} for name in "abc"]

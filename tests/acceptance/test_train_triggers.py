@@ -231,6 +231,7 @@ async def test_halves_that_are_red_together_land_by_nothing_that_tests_nothing(
         assert "untested" not in {each[2] for each in await events(world)}
 
 
+@pytest.mark.thorough
 async def test_member_that_changes_what_a_push_tests_lands_no_halves_that_are_red_together(tmp_path: Path) -> None:
     """P1: a push of the candidate takes its own files, whose gate tests nothing there: a draft tests both halves."""
     async with a_watched_world(tmp_path, "auto") as (world, runner):

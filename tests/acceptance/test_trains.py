@@ -21,6 +21,7 @@ async def world(tmp_path: Path, lag: timedelta) -> AsyncIterator[World]:
         yield made
 
 
+@pytest.mark.thorough
 @pytest.mark.lagging
 async def test_five_pull_requests_land_with_one_ci_run(world: World) -> None:
     """What CI passed is exactly what the base gets, in the order of the queue."""
@@ -67,6 +68,7 @@ async def test_pull_request_that_was_queued_alone_is_tested_with_no_other(world:
     assert not any(pulls[1].number in event.data["members"] for event in started)
 
 
+@pytest.mark.thorough
 async def test_one_bad_pull_request_among_five_is_ejected_and_the_others_land(world: World) -> None:
     """Green alone and red together: the member that makes runs fail is found by tests of parts."""
     pulls = await ready(
@@ -94,6 +96,7 @@ async def test_member_that_conflicts_with_another_waits_for_it(world: World) -> 
     assert await world.reasons(other) == ["conflict"]
 
 
+@pytest.mark.thorough
 async def test_push_to_a_member_throws_its_run_away(world: World) -> None:
     """P4: the pushed head has no consent, and what was tested with the former head does not land."""
     pulls = await ready(world, "a", "b", "c")
@@ -107,6 +110,7 @@ async def test_push_to_a_member_throws_its_run_away(world: World) -> None:
     assert "more.py" not in world.repository.files("main")
 
 
+@pytest.mark.thorough
 async def test_push_to_the_base_while_a_run_is_active_tests_again_on_it(world: World) -> None:
     """P1: the base only moves by compare-and-set from the tip that was tested on."""
     pulls = await ready(world, "a", "b")
@@ -119,6 +123,7 @@ async def test_push_to_the_base_while_a_run_is_active_tests_again_on_it(world: W
     assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_freeze_holds_a_run_that_passes_until_it_ends(world: World) -> None:
     """Nothing lands in a freeze; what passed before lands after it without another CI run."""
     pulls = await ready(world, "a", "b")
@@ -146,6 +151,7 @@ async def test_silent_ci_falls_back_to_one_pull_request_after_the_other(tmp_path
         assert [await world.reasons(pull) for pull in pulls] == [[], []]
 
 
+@pytest.mark.thorough
 async def test_squash_lands_each_member_with_the_tree_that_was_tested(tmp_path: Path) -> None:
     """The landed trees are those of the candidate's chain, one after the other."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
@@ -159,6 +165,7 @@ async def test_squash_lands_each_member_with_the_tree_that_was_tested(tmp_path: 
         assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 async def test_members_land_with_few_requests_each(world: World) -> None:
     """P7: at most ten requests for each landing in trains of five, comments and check runs included."""
     pulls = await ready(world, "a", "b", "c", "d", "e")
@@ -184,6 +191,7 @@ async def test_hotfix_is_tested_before_what_is_tested_now(tmp_path: Path) -> Non
         assert merges[0] == f"Merge pull request {pulls[2].number} from fix"
 
 
+@pytest.mark.thorough
 async def test_draft_starts_ci_where_pushes_do_not(tmp_path: Path) -> None:
     """The draft is closed without a merge by hand, and its members land."""
     ci = {"on": ("pull_request",), "branches": ("main",)}
@@ -197,6 +205,7 @@ async def test_draft_starts_ci_where_pushes_do_not(tmp_path: Path) -> None:
         assert drafts[0].state == "closed"
 
 
+@pytest.mark.thorough
 async def test_base_that_imq_may_not_move_lands_by_merges(tmp_path: Path) -> None:
     """A rule that forbids pushes to the base does not forbid merges of pull requests."""
     async with a_train_world(tmp_path) as world:
@@ -208,6 +217,7 @@ async def test_base_that_imq_may_not_move_lands_by_merges(tmp_path: Path) -> Non
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_trains_switched_off_while_a_run_is_active_go_on_one_by_one(world: World) -> None:
     """No branch and no run of a train is left."""
     pulls = await ready(world, "a", "b")
@@ -219,6 +229,7 @@ async def test_trains_switched_off_while_a_run_is_active_go_on_one_by_one(world:
     assert [name for name in world.repository.record.git.branches() if name.startswith("imq")] == []
 
 
+@pytest.mark.thorough
 async def test_push_to_the_candidate_by_somebody_else_throws_its_run_away(world: World) -> None:
     """P1: what IMQ did not build does not land, whatever CI says of it."""
     pulls = await ready(world, "a", "b")
@@ -234,6 +245,7 @@ async def test_push_to_the_candidate_by_somebody_else_throws_its_run_away(world:
     assert "branch_changed" in [event.data.get("outcome") for event in events if event.event == "run_ended"]
 
 
+@pytest.mark.thorough
 async def test_auto_learns_from_a_run_that_its_ci_may_run_another_beside_it(tmp_path: Path) -> None:
     """`runs: auto` begins with one CI run at once; after the first one it lets two be active."""
     async with a_train_world(tmp_path, trains="{candidates: push, runs: auto}") as world:
@@ -254,6 +266,7 @@ def _without_pairs(*pairs: str) -> Callable[[Mapping[str, str]], bool]:
     return lambda files: not any(all(f"{name}.py" in files for name in pair) for pair in pairs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("runs", [1, 2])
 async def test_queue_with_red_pairs_and_a_red_one_ends_and_all_others_land(tmp_path: Path, runs: int) -> None:
     """P5: no run is repeated: of each pair one lands, the other leaves with the checks that failed, in few runs."""

@@ -27,6 +27,7 @@ async def test_red_base_holds_the_train_and_ejects_no_member(tmp_path: Path) -> 
         await world.until(lambda: all(pull.merged for pull in pulls))
 
 
+@pytest.mark.thorough
 async def test_probe_finds_that_only_drafts_start_ci(tmp_path: Path) -> None:
     """With `auto` and a provider whose rules IMQ cannot read, the first run shows what starts its checks."""
     ci = {"on": ("pull_request",), "branches": ("main",)}
@@ -43,6 +44,7 @@ async def test_probe_finds_that_only_drafts_start_ci(tmp_path: Path) -> None:
         assert len(world.repository.record.pulls) == before + 3
 
 
+@pytest.mark.thorough
 async def test_rebase_lands_each_member_with_the_tree_that_was_tested(tmp_path: Path) -> None:
     """GitHub makes other commits than the candidate has; their trees are compared after each step."""
     async with a_train_world(tmp_path, more="merge:\n  method: rebase\n") as world:
@@ -71,6 +73,7 @@ async def test_flaky_job_of_a_single_member_runs_again_and_passes(tmp_path: Path
         assert len(judged) >= 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("lag", [timedelta(0), LAG], ids=["at_once", "lagging"])
 async def test_push_to_the_base_between_result_and_landing_is_tested_again(tmp_path: Path, lag: timedelta) -> None:
     """P1: a push that comes with the landing itself makes the move of the base fail, and the members wait for CI."""
@@ -91,6 +94,7 @@ async def test_push_to_the_base_between_result_and_landing_is_tested_again(tmp_p
         assert await world.paused() is None
 
 
+@pytest.mark.thorough
 async def test_member_whose_label_is_removed_leaves_alone(tmp_path: Path) -> None:
     """P4: the others are tested without it."""
     async with a_train_world(tmp_path) as world:

@@ -5,11 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from queue_engine.domain.model import TimelineEvent
 from tests.acceptance.train_stage import TrainWorld, a_train_world
 from tests.acceptance.world import LABEL, LAG
 
 
+@pytest.mark.thorough
 async def test_branches_go_once_a_missing_permission_is_back(tmp_path: Path) -> None:
     """P5: IMQ lacks the permission when a run ends, and deletes the branches later."""
     async with a_train_world(tmp_path) as trains:
@@ -25,6 +28,7 @@ async def test_branches_go_once_a_missing_permission_is_back(tmp_path: Path) -> 
         assert trains.branches() == []
 
 
+@pytest.mark.thorough
 async def test_base_whose_move_reads_do_not_show_yet_is_read_again_later(tmp_path: Path) -> None:
     """P7: the webhook comes before reads show the new tip; IMQ waits between its reads."""
     async with a_train_world(tmp_path) as trains:
@@ -37,6 +41,7 @@ async def test_base_whose_move_reads_do_not_show_yet_is_read_again_later(tmp_pat
         assert trains.world.requests("GET /repos/{owner}/{repo}/branches/{branch}") - before < 12
 
 
+@pytest.mark.thorough
 async def test_member_that_failed_in_a_group_fails_alone_without_a_second_attempt(tmp_path: Path) -> None:
     """No tree is tested twice: the failure of the group is the proof that the check did not flake."""
     async with a_train_world(tmp_path) as trains:
@@ -66,6 +71,7 @@ async def _bisect(trains: TrainWorld) -> list[Any]:
     return pulls
 
 
+@pytest.mark.thorough
 async def test_parts_of_a_failed_run_are_merged_once_and_their_branches_go_together(tmp_path: Path) -> None:
     """P7: the commits of the failed run serve its parts, and one request deletes both branches of a run."""
     async with a_train_world(tmp_path) as trains:

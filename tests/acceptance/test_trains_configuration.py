@@ -30,6 +30,7 @@ async def preview(world: World, path: Path, workflow: str, text: str = TRAINS) -
     return result.stdout
 
 
+@pytest.mark.thorough
 async def test_validate_names_the_lines_without_which_a_push_runs_no_check(world: World, tmp_path: Path) -> None:
     """A maintainer reads which trigger IMQ would use, why, and what to add for a silent one."""
     shown = await preview(world, tmp_path, f"on: pull_request\n{JOBS}")
@@ -43,6 +44,7 @@ async def test_validate_names_the_lines_without_which_a_push_runs_no_check(world
     )
 
 
+@pytest.mark.thorough
 async def test_validate_says_when_no_line_is_missing(world: World, tmp_path: Path) -> None:
     """Where a push runs every check of the workflows, there is nothing to add."""
     shown = await preview(world, tmp_path, f"on:\n  push:\n    branches: [main, 'imq/**']\n{JOBS}")
@@ -67,12 +69,14 @@ async def test_validate_names_the_filter_without_which_building_a_train_starts_c
     assert f"while IMQ builds a train, {CI} needs:\n{lines}" in shown
 
 
+@pytest.mark.thorough
 async def test_validate_without_trains_asks_for_no_workflows(world: World, tmp_path: Path) -> None:
     """A configuration without trains costs no request more, and reads nothing of them."""
     shown = await preview(world, tmp_path, f"on: push\n{JOBS}", "checks: {required: [test]}")
     assert "Trains:" not in shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("before", [True, False], ids=["before_queueing", "after_queueing"])
 async def test_base_that_requires_imqs_own_check_builds_no_candidate(tmp_path: Path, before: bool) -> None:
     """No CI run is spent on a candidate that could not land: IMQ's check passes on one head at a time."""

@@ -43,6 +43,7 @@ async def test_dispatch_that_the_default_branch_decides_about_is_tried_once(tmp_
         assert reasons == ([] if anywhere else ["ci_silent_on_candidates"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("counts", [False, True])
 async def test_train_whose_dispatched_checks_do_not_count_lands_by_merges(tmp_path: Path, counts: bool) -> None:
     """GitHub refuses the push of a candidate at once: its members' own checks count for its merges."""

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.landing_witness import landings
 from tests.acceptance.train_world import a_train_world, queue_all, ready
 
@@ -26,6 +28,7 @@ async def test_tree_that_passed_on_another_commit_lands_by_a_push_after_its_chec
         assert memory["by_api"] is None
 
 
+@pytest.mark.thorough
 async def test_record_of_a_tree_that_passed_on_another_commit_says_where_its_checks_ran(tmp_path: Path) -> None:
     """P1: where no rule asks for checks of the commit itself, the landing takes them over; its passport names that."""
     more = "checks: {required: ci/test}\nmerge: {tested_refs: ci/test}\n"

@@ -46,6 +46,7 @@ def again_while_the_label_goes(world: World, pull: Any, *, phase: str, deaf: boo
     return statuses
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("phase", ["before", "after"])
 async def test_pull_request_queued_again_while_imq_removes_the_label_remains_queued(world: World, phase: str) -> None:
     """Labels that IMQ itself changes are no commands: the label is set again, once, and it lands."""
@@ -60,6 +61,7 @@ async def test_pull_request_queued_again_while_imq_removes_the_label_remains_que
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_unqueue_and_queue_in_one_comment_leave_it_queued(world: World) -> None:
     """Both commands are carried out, one after the other."""
     _, pull = await two_queued(world)
@@ -69,6 +71,7 @@ async def test_unqueue_and_queue_in_one_comment_leave_it_queued(world: World) ->
     await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_label_is_found_by_the_sweep_when_the_removals_webhook_was_lost(world: World) -> None:
     """GitHub shows who removed the label, however IMQ learns that it is gone."""
     _, pull = await two_queued(world)
@@ -82,6 +85,7 @@ async def test_label_is_found_by_the_sweep_when_the_removals_webhook_was_lost(wo
     assert await world.reasons(pull) == [Reason.UNQUEUED.value]
 
 
+@pytest.mark.thorough
 async def test_request_counts_although_github_does_not_let_the_label_be_set(world: World) -> None:
     """P2, P4: what IMQ is still to set is not missing: no read that lacks the label takes the pull request out."""
     set_label = "/repos/{owner}/{repo}/issues/{number}/labels"
@@ -92,6 +96,7 @@ async def test_request_counts_although_github_does_not_let_the_label_be_set(worl
     assert (await world.reasons(pull), pull.labels) == ([], [])
 
 
+@pytest.mark.thorough
 async def test_dequeue_by_a_person_after_that_ends_the_request(world: World) -> None:
     """The label that IMQ set again is a person's to take off, like any other."""
     _, pull = await two_queued(world)
@@ -119,6 +124,7 @@ async def test_label_of_somebody_without_right_keeps_no_entry_queued(world: Worl
     assert not pull.merged
 
 
+@pytest.mark.thorough
 async def test_second_label_of_somebody_with_right_keeps_it_queued(world: World) -> None:
     """Who may queue may say so twice."""
     await configure(world, "trigger_labels: [merge-queue, ship]\n")
@@ -145,6 +151,7 @@ async def test_label_taken_off_and_set_again_without_right_keeps_nothing_wanted(
     assert await world.status(pull) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("by", "title"), [("tria", "Merge pull request"), ("hubot", "pull")])
 async def test_method_label_counts_from_who_may_queue(world: World, by: str, title: str) -> None:
     """How a pull request lands is for those to say who may land it."""
@@ -157,6 +164,7 @@ async def test_method_label_counts_from_who_may_queue(world: World, by: str, tit
     assert world.repository.log("main")[0].title.startswith(title)
 
 
+@pytest.mark.thorough
 async def test_method_label_that_was_there_when_queued_counts(world: World) -> None:
     """A person who queues approves the present labels; IMQ does not ask who set them."""
     await configure(world, "merge:\n  method: merge\n  method_labels: {squash-it: squash}\n")
@@ -167,6 +175,7 @@ async def test_method_label_that_was_there_when_queued_counts(world: World) -> N
     assert world.repository.log("main")[0].title.startswith("pull")
 
 
+@pytest.mark.thorough
 async def test_label_renamed_in_the_configuration_dequeues_no_entry(world: World) -> None:
     """Consent was given by the label that queued then; it lands, and that label comes off."""
     pulls = await two_queued(world)
@@ -186,6 +195,7 @@ async def test_old_label_of_a_renamed_one_taken_off_still_calls_off(world: World
     assert await world.reasons(pull) == [Reason.LABEL_REMOVED.value]
 
 
+@pytest.mark.thorough
 async def test_label_renamed_while_waiting_for_a_place_gets_its_place(world: World) -> None:
     """Who waits outside of a full queue consented, too."""
     await configure(world, "depth: 1\n")
@@ -195,6 +205,7 @@ async def test_label_renamed_while_waiting_for_a_place_gets_its_place(world: Wor
     assert await world.reasons(second) == [Reason.QUEUE_FULL.value]
 
 
+@pytest.mark.thorough
 async def test_dequeue_while_its_merge_is_under_way_is_announced_once(world: World) -> None:
     """IMQ removes the label on behalf of the sender: that is no mishap, whenever its webhook comes."""
     merge = "/repos/{owner}/{repo}/pulls/{number}/merge"

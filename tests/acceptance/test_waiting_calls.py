@@ -48,6 +48,7 @@ async def test_call_that_waits_is_answered_when_the_state_changes(world: World, 
     assert world.clock.now() - before < POLL_EVERY
 
 
+@pytest.mark.thorough
 async def test_call_whose_version_is_old_is_answered_at_once(world: World, mona: Caller) -> None:
     """What changed between two calls is missed by none."""
     pull = world.open("add")
@@ -76,6 +77,7 @@ async def test_call_that_waits_ends_with_its_time(world: World, mona: Caller) ->
         assert changed.status == 200
 
 
+@pytest.mark.thorough
 async def test_change_of_another_process_is_found_by_a_poll(world: World, mona: Caller) -> None:
     """Nothing wakes the call then: it polls every few seconds, without a connection in between."""
     pull = world.open("add")
@@ -88,6 +90,7 @@ async def test_change_of_another_process_is_found_by_a_poll(world: World, mona: 
         assert (await later(world, call)).body["state"] != "not_queued"
 
 
+@pytest.mark.thorough
 async def test_right_that_is_lost_while_a_call_waits_hides_the_answer(world: World, mona: Caller) -> None:
     """Rights are judged at each poll, so that a long poll is no way around them."""
     pull = world.open("add")
@@ -98,6 +101,7 @@ async def test_right_that_is_lost_while_a_call_waits_hides_the_answer(world: Wor
         assert (await later(world, call)).status == 401
 
 
+@pytest.mark.thorough
 async def test_waiting_calls_of_a_caller_are_bounded(world: World, session: aiohttp.ClientSession) -> None:
     """One program cannot use all of them: its next call gets 429, and the calls of others wait as before."""
     mona, hubot = await caller(world, session), await caller(world, session, "hubot")
@@ -136,6 +140,7 @@ async def test_caller_with_most_waiting_calls_gives_a_place_to_another(
         assert {(await each).status for each in (second, other)} == {200}
 
 
+@pytest.mark.thorough
 async def test_results_of_a_bulk_call_are_waited_for(world: World, mona: Caller) -> None:
     """Each result that comes is an answer, also a refusal, of which the timeline knows nothing."""
     begun = await mona.ask("POST", f"{HOME}/queue", body={"pulls": [{"number": 999}]})
@@ -147,6 +152,7 @@ async def test_results_of_a_bulk_call_are_waited_for(world: World, mona: Caller)
     assert (answer.body["progress"], answer.body["results"][0]["status"]) == ("1 of 1", 404)
 
 
+@pytest.mark.thorough
 async def test_time_to_wait_is_bounded(world: World, mona: Caller) -> None:
     """A proxy ends longer calls."""
     pull = world.open("add")

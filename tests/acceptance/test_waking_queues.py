@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import delete, event, select, update
 from sqlalchemy.engine import Engine
 
@@ -111,6 +112,7 @@ def entry_reads(executed: list[str]) -> int:
     return sum("AS placed" in statement or "AS fronts" in statement for statement in executed)
 
 
+@pytest.mark.thorough
 async def test_queues_woken_for_nothing_ask_github_nothing_and_share_a_few_statements(tmp_path: Path) -> None:
     """P7: one transaction compares what is stored of all of them, and ends."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
@@ -172,6 +174,7 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
 """What happens, and what becomes of the pull request."""
 
 
+@pytest.mark.thorough
 async def test_queue_with_a_change_acts_among_queues_that_are_woken_for_nothing(tmp_path: Path) -> None:
     """P1, P2, P4: whatever the change, and although all queues are due at once; the others keep waiting."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
@@ -189,6 +192,7 @@ async def test_queue_with_a_change_acts_among_queues_that_are_woken_for_nothing(
         assert outcomes[len(CHANGES) :] == ["ci/test"] * (COUNT - len(CHANGES))
 
 
+@pytest.mark.thorough
 async def test_queues_woken_without_cached_policies_recall_them_together(tmp_path: Path) -> None:
     """P7: as after a restart; no request, and most of the queues get no pass; each of them waits on."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
@@ -208,6 +212,7 @@ async def test_queues_woken_without_cached_policies_recall_them_together(tmp_pat
         assert await due_times(world) == dues
 
 
+@pytest.mark.thorough
 async def test_queues_woken_after_a_restart_ask_for_one_token_for_each_repository(tmp_path: Path) -> None:
     """P7: reading a configuration file prepares no write; all tokens of an App share one pace."""
     async with a_world(tmp_path, ci=False, protect=False) as world:

@@ -32,12 +32,14 @@ async def both_land(world: World) -> None:
     assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 async def test_every_webhook_doubled_changes_nothing(world: World) -> None:
     """P2: the second copy of a delivery is known by its id."""
     world.github.webhooks.faults.double(None)
     await both_land(world)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_webhooks_in_any_order_lead_to_the_same_end(tmp_path: Path, seed: int) -> None:
     """GitHub promises no order: each delivery comes up to two minutes late, by chance."""
@@ -67,6 +69,7 @@ async def test_proxy_that_is_not_trusted_is_reported_by_what_github_signed(
                 assert ("IMQ_TRUSTED_PROXIES" in await answer.text()) is warned
 
 
+@pytest.mark.thorough
 async def test_webhooks_an_hour_late_lead_to_the_same_end(world: World) -> None:
     """What they tell has long been found by looking; when they come they change nothing."""
     world.github.webhooks.faults.delay(timedelta(hours=1), None)
@@ -142,6 +145,7 @@ class DropNth(WebhookFaults):
         return ResponseFault(drop=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 async def test_any_one_webhook_lost_costs_time_and_nothing_else(world: World) -> None:
     """P2: pull request by pull request, its next delivery is lost; each lands once with one comment."""
@@ -179,6 +183,7 @@ async def test_redelivery_of_everything_does_nothing_twice(world: World) -> None
     assert await world.entries() == ()
 
 
+@pytest.mark.thorough
 async def test_label_deleted_in_the_repository_takes_its_pull_requests_out(world: World) -> None:
     """`unlabeled` comes without a label then; consent is withdrawn all the same."""
     pull = await world.behind("add")
@@ -191,6 +196,7 @@ async def test_label_deleted_in_the_repository_takes_its_pull_requests_out(world
     assert not pull.merged
 
 
+@pytest.mark.thorough
 async def test_own_removal_of_the_label_is_no_command(world: World) -> None:
     """IMQ's own `unlabeled`, arriving late, does not take out what a person has queued again meanwhile."""
     pull: Any = world.open("red", files={"red.txt": "70\n"})

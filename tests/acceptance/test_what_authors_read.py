@@ -46,6 +46,7 @@ def history_lines(text: str) -> list[str]:
     return [line.partition(" UTC: ")[2] for line in folded.splitlines() if line.startswith("- ")]
 
 
+@pytest.mark.thorough
 async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: World) -> None:
     """Queued behind another, updated, checked, landed: each shown once, the landing of others not at all (P6, P7)."""
     first, second = await behind(world, "first", "second")
@@ -67,6 +68,7 @@ async def test_author_reads_the_whole_way_in_one_comment_of_four_edits(world: Wo
     assert 2 < writes(world) <= 2 * 4
 
 
+@pytest.mark.thorough
 async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None:
     """Five hours of pause over checks of minutes are neither time at the front nor in CI, nor a measure for others."""
     (pull,) = await behind(world, "paused")
@@ -85,6 +87,7 @@ async def test_author_reads_no_time_in_ci_that_was_a_pause(world: World) -> None
     assert CI_TIME - timedelta(seconds=1) < timedelta(seconds=took) <= CI_TIME
 
 
+@pytest.mark.thorough
 async def test_comments_of_those_behind_do_not_change_at_every_landing(world: World) -> None:
     """They land one after another; what the last one reads is edited no more often than what the first one reads."""
     pulls = await ready(world, *(f"p{number}" for number in range(5)))
@@ -95,6 +98,7 @@ async def test_comments_of_those_behind_do_not_change_at_every_landing(world: Wo
     assert len(pulls) < writes(world) <= 4 * len(pulls)
 
 
+@pytest.mark.thorough
 async def test_author_reads_a_range_once_there_is_a_history(world: World) -> None:
     """After five landings here the sixth shows from when to when it is likely to land, and lands in it."""
     for pull in await world.land_behind_each_other(5):
@@ -110,6 +114,7 @@ async def test_author_reads_a_range_once_there_is_a_history(world: World) -> Non
     assert (found[1] or f"{began:%H:%M}") <= f"{world.clock.now():%H:%M}" <= found[2]
 
 
+@pytest.mark.thorough
 async def test_author_of_a_closed_pull_request_reads_the_leave_and_nothing_after_it(world: World) -> None:
     """Closed by somebody while it waits: the comment says so, and nothing edits it but the answer to a command."""
     front, pull = await ready(world, "front", "closed")
@@ -130,6 +135,7 @@ async def test_author_of_a_closed_pull_request_reads_the_leave_and_nothing_after
     assert before > 0
 
 
+@pytest.mark.thorough
 async def test_author_under_outcomes_only_reads_nothing_until_it_has_landed(world: World) -> None:
     """One comment, written once."""
     await configure(world, "comments: {level: outcomes}\n")
@@ -144,6 +150,7 @@ async def test_author_under_outcomes_only_reads_nothing_until_it_has_landed(worl
     assert (world.requests(CREATE), world.requests(EDIT)) == (1, 0)
 
 
+@pytest.mark.thorough
 async def test_author_under_no_comments_sees_the_check_run(world: World) -> None:
     """Nothing is said on the pull request; the list of its checks still shows it."""
     await configure(world, "comments: {level: none}\n")
@@ -167,6 +174,7 @@ async def test_author_reads_the_repositorys_own_words(world: World) -> None:
     assert world.comment(pull).startswith("<!-- imq:comment landed -->\nThank you! It is on main **now**.\n\n<details>")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["x`y", "a@rhea"])
 async def test_author_with_a_hostile_branch_is_quoted(world: World, name: str) -> None:
     """Any base branch's name is in a code span."""

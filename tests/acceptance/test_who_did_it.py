@@ -17,6 +17,7 @@ from tests.acceptance.test_trigger_labels import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text", ["/queue.", "/queue!", "/queue: now", " /queue", "/Queue, please", "\u00a0/queue :rocket:"]
 )
@@ -32,6 +33,7 @@ async def test_command_with_punctuation_or_polite_words_is_what_was_meant(world:
     assert await world.status(pull) is not None
 
 
+@pytest.mark.thorough
 async def test_queue_with_a_level_sets_the_priority(world: World) -> None:
     """P3: `/queue high` is `/queue priority=high`, with the same right."""
     world.open("ahead").label(LABEL, by="mona")
@@ -130,6 +132,7 @@ async def test_labels_that_name_two_methods_are_refused_and_named(world: World) 
     assert not pull.merged
 
 
+@pytest.mark.thorough
 async def test_name_in_a_description_reaches_no_commit_as_a_mention(world: World) -> None:
     """P6: a landed commit mentions no one, whatever the description says."""
     await configure(world, 'merge: {body: "{body}"}\n')
@@ -159,6 +162,7 @@ async def test_branch_whose_rules_forbid_merge_commits_is_refused_at_once_with_t
     assert world.requests("PUT /repos/{owner}/{repo}/pulls/{number}/update-branch") == 1
 
 
+@pytest.mark.thorough
 async def test_branch_whose_rules_judge_commit_messages_is_refused_at_once_with_githubs_words(world: World) -> None:
     """P5: IMQ's update is a commit as well, and GitHub says which rule its message breaks."""
     pull = await world.behind("late")
@@ -173,6 +177,7 @@ async def test_branch_whose_rules_judge_commit_messages_is_refused_at_once_with_
     assert "or rebase it, as its rules allow" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_blocking_label_keeps_the_consent_and_its_end_lets_the_pull_request_join(world: World) -> None:
     """P5: a label or title may still change, so it waits outside the queue like a draft."""
     await configure(world, "blocking: {labels: hold}\n")
@@ -223,6 +228,7 @@ async def test_departure_names_who_caused_it(world: World, act: str) -> None:
     assert words in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_departure_says_how_long_after_the_update_a_bot_acted(world: World) -> None:
     """P6: automation that answers to IMQ's own update is named with that update."""
     world.github.create_user("labeler[bot]", kind="Bot")
@@ -244,6 +250,7 @@ async def test_departure_says_how_long_after_the_update_a_bot_acted(world: World
     assert "removed the label" in world.comment(pull).split("Last result")[1].split("\n")[0]
 
 
+@pytest.mark.thorough
 async def test_later_change_of_another_person_is_no_cause(world: World) -> None:
     """P6: who changed something later did not cause what no one reported."""
     front, pull = world.open("front"), world.open("second")
@@ -320,6 +327,7 @@ async def test_approval_that_automation_dismissed_after_the_update_brings_the_pl
     assert "anded" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_approval_that_a_person_dismissed_costs_the_place(world: World) -> None:
     """P4: a person's dismissal is a withdrawal, and is named."""
     checks = [("ci/test", world.app_id("ci"))]
@@ -335,6 +343,7 @@ async def test_approval_that_a_person_dismissed_costs_the_place(world: World) ->
     assert LABEL not in pull.labels
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("taken", [False, True])
 @pytest.mark.parametrize("early", [False, True])
 async def test_person_who_changes_the_login_keeps_the_place(world: World, taken: bool, early: bool) -> None:
@@ -400,6 +409,7 @@ async def test_run_that_a_newer_run_of_its_group_cancelled_names_that_one(tmp_pa
         assert ("GitHub does not show" in text) == (shown != "run")
 
 
+@pytest.mark.thorough
 async def test_own_comments_cancel_a_rerun_of_the_same_group_no_second_time(tmp_path: Path) -> None:
     """P6: where no one else comments, the rerun ends, and the pull request lands."""
     async with a_world(tmp_path, ci=False, protect=False) as world:
@@ -407,6 +417,7 @@ async def test_own_comments_cancel_a_rerun_of_the_same_group_no_second_time(tmp_
         await world.until(lambda: pull.merged)
 
 
+@pytest.mark.thorough
 async def test_label_that_a_workflow_removed_names_its_bot(world: World) -> None:
     """P6: a workflow's own token acts as `github-actions[bot]`, and its event starts no workflow."""
     world.github.actions.app(world.repository.record)
@@ -465,6 +476,7 @@ async def test_locked_conversation_has_the_words_on_the_check_run(world: World, 
     assert f"{reason[0].replace('_', ' ')}" in world.comment(pull)
 
 
+@pytest.mark.thorough
 async def test_failed_check_names_its_app_and_whether_it_was_green_before_the_update(world: World) -> None:
     """P6: who reported, and that the change passed alone: it fails together with what landed meanwhile."""
     pull = world.open("six", files={"six.txt": "6\n"})

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import bot
 from bot.gateway.people import TokenPermissions
 from bot.process.wiring import Bot
@@ -24,6 +26,7 @@ def _compared(port: object) -> object:
     return port._github if isinstance(port, TokenPermissions) else port
 
 
+@pytest.mark.thorough
 async def test_every_part_reads_github_through_the_port_that_compares(world: World) -> None:
     """P1: no caller bypasses the known facts."""
     parts = parts_with_github(world.bot)
@@ -43,6 +46,7 @@ def test_gateway_is_made_in_one_place_and_for_commands() -> None:
     assert makers - {"gateway/__init__.py"} == {"process/wiring.py", "cli/github.py"} | doctor
 
 
+@pytest.mark.thorough
 async def test_operator_sets_how_many_queues_are_advanced_at_once(tmp_path: Path) -> None:
     """The scheduler has as many places; how it divides them is a test of its own."""
     for settings, expected in (({}, 8), ({"IMQ_CONCURRENCY": "3"}, 3)):

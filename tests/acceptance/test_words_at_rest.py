@@ -54,6 +54,7 @@ async def failed(world: World) -> Any:
     return pull
 
 
+@pytest.mark.thorough
 async def test_check_run_of_an_earlier_time_in_the_queue_gives_way_to_one_that_is_queued(world: World) -> None:
     """A run that has ended is false beside an entry in the queue, and a red one counts for the whole commit."""
     pull = await front(world)
@@ -108,6 +109,7 @@ def lose(run: Any) -> None:
     del run.repository.runs[run.id]
 
 
+@pytest.mark.thorough
 async def test_check_run_that_github_lost_is_written_again_by_the_sweep(world: World) -> None:
     """P2, P6: its creation, the end of another, and an end after a landing; then all are at rest, and it costs one
     request in an hour with a write, and none after."""
@@ -167,6 +169,7 @@ async def test_comment_that_says_landed_of_an_open_pull_request_is_corrected(wor
     assert first_line(world.comment(pull)) == first_line(true)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_old", [False, True])
 async def test_comment_whose_edit_github_lost_is_sent_again(world: World, tmp_path: Path, is_old: bool) -> None:
     """P2, P6: it says "checking" of a pull request that left; the list of comments that changed may lack it."""

@@ -44,6 +44,7 @@ async def label_all(world: World, count: int) -> list[Any]:
     return pulls
 
 
+@pytest.mark.thorough
 async def test_each_of_many_pull_requests_labeled_at_once_has_a_word_although_content_is_kept_for_merges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ async def conflicting(world: World, pulls: list[Any]) -> None:
     await world.pass_time(CI_TIME * 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [red, drafts, conflicting])
 async def test_each_of_many_pull_requests_that_cannot_land_has_a_word_although_content_is_scarce(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[World, list[Any]], Awaitable[None]]
@@ -115,7 +117,6 @@ async def test_each_of_a_thousand_pull_requests_labeled_at_once_has_a_word_withi
         world.unsettled = "a thousand merges take days"
 
 
-@pytest.mark.thorough
 async def test_check_runs_that_count_as_content_after_all_are_refused_once_an_hour_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

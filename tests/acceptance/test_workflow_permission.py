@@ -33,6 +33,7 @@ def accept(world: World, *, webhook: bool) -> None:
         installation.permissions["workflows"] = "write"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("webhook", [True, False])
 async def test_pull_request_waits_for_the_permission_and_lands_when_it_is_accepted(world: World, webhook: bool) -> None:
     """P4, P5: its label stays, the next one lands meanwhile, and no person has to queue it again."""

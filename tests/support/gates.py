@@ -8,7 +8,8 @@ The gate of a test is decided by its mark, or by its folder:
   PostgreSQL, but for the shared core's: every statement has its tests in tests/store, on both databases.
 - *landing*: all others; of a test in tests/acceptance with many variants the first, and the first that answers its
   yes-or-no questions otherwise; the long gate runs the others. A test whose variants have a cause each is marked
-  `every_variant`.
+  `every_variant`. The long gate also runs those tests in tests/acceptance that are marked `thorough`: the others enter
+  each branch of IMQ's code that they enter.
 
 What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
 
@@ -221,23 +222,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def put_variants_off(items: Sequence[pytest.Item]) -> None:
-    """Move variants of tests in tests/acceptance to the long gate: all but the first, and the first with other answers.
+    """Move tests in tests/acceptance to the long gate: thorough ones, and most variants.
 
-    The variants of `PROMISES` stay. Those that are not thorough count before the thorough ones.
+    The first variant stays, and the first with other answers; so do all tests of `PROMISES`.
     """
-    variants: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    answered: defaultdict[str, list[list[str]]] = defaultdict(list)
     for item in items:
-        in_acceptance = is_below(item.path, ACCEPTANCE) and item.path.name != PROMISES
-        if in_acceptance and gate_of(item) is Gate.LANDING:
-            variants[item.nodeid.partition("[")[0]].append(item)
-    for found in variants.values():
-        answers: list[list[str]] = []
-        for item in sorted(found, key=is_thorough):
-            its_answers = [name for name in _parameters(item) if name in _ANSWERS]
-            if len(answers) < 2 and its_answers not in answers:
-                answers.append(its_answers)
-            elif not is_marked(item, "every_variant"):
-                item.add_marker("long")
+        if not is_below(item.path, ACCEPTANCE) or item.path.name == PROMISES or gate_of(item) is not Gate.LANDING:
+            continue
+        answers = answered[item.nodeid.partition("[")[0]]
+        its_answers = [name for name in _parameters(item) if name in _ANSWERS]
+        if is_marked(item, "thorough"):
+            item.add_marker("long")
+        elif len(answers) < 2 and its_answers not in answers:
+            answers.append(its_answers)
+        elif not is_marked(item, "every_variant"):
+            item.add_marker("long")
 
 
 def is_thorough(item: pytest.Item) -> bool:
@@ -249,15 +249,24 @@ def is_thorough(item: pytest.Item) -> bool:
 
 
 def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Choose the first test of each module in tests/acceptance: a test takes half a second, and there are 1,400."""
-    first: dict[Path, pytest.Item] = {}
+    """Choose a test for each subject in tests/acceptance, since each takes half a second.
+
+    It is the first one of the modules whose names begin with the same word, as `test_label_early.py` and
+    `test_label_consent.py` do.
+    """
+    first: dict[str, pytest.Item] = {}
     for item in items:
-        first.setdefault(item.path, item)
+        first.setdefault(_subject(item), item)
     return [
         item
         for item in items
-        if not is_below(item.path, ACCEPTANCE) or item.path.name == PROMISES or first[item.path] is item
+        if not is_below(item.path, ACCEPTANCE) or item.path.name == PROMISES or first[_subject(item)] is item
     ]
+
+
+def _subject(item: pytest.Item) -> str:
+    """What a module is about: the first word of its name, after `test_`."""
+    return item.path.stem.split("_")[1] if is_below(item.path, ACCEPTANCE) else ""
 
 
 GUARD = Guard()

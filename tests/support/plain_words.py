@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 
 MOST_WORDS = 25
 
@@ -36,9 +37,9 @@ def faults(text: str) -> Iterator[str]:
             yield f"{len(words)} words: {sentence!r}"
 
 
-def private_names(source: str) -> Iterator[str]:
+def private_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The functions, classes, parameters, variables and attributes of a module with a word of the private language."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 pass
@@ -46,12 +47,17 @@ def private_names(source: str) -> Iterator[str]:
                 pass
             case _:
                 continue
-        if any(PRIVATE_NAMES.fullmatch(word.lower()) for word in _WORDS.findall(name)):
+        if _is_private(name):
             yield name
 
 
-def docstrings(source: str) -> Iterator[str]:
+@cache
+def _is_private(name: str) -> bool:
+    return any(PRIVATE_NAMES.fullmatch(word.lower()) for word in _WORDS.findall(name))
+
+
+def docstrings(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The docstrings of a module, its classes, functions and variables, each on one line."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield " ".join(node.value.value.split())

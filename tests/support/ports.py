@@ -1,4 +1,4 @@
-"""Ports for processes under test whose address must be known before they start, or must outlive them."""
+"""Ports where nothing listens yet: for processes under test whose address is fixed, and for refused connections."""
 
 import socket
 from collections.abc import Iterator

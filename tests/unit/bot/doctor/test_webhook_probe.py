@@ -23,6 +23,7 @@ from queue_engine.domain.webhooks import WebhookEvent
 from tests.support.documents import read
 from tests.support.gates import NOW
 from tests.support.plain_words import faults
+from tests.support.ports import held_port
 from tests.test_docs import anchors
 
 SECRET, APP = SecretStr("s3cret-0123456789abcdef"), 7
@@ -143,15 +144,15 @@ async def test_proxy_that_answers_for_imq_is_named(host: Host, status: int, head
     assert await host.code(await host.address(answer), arrives=True) == code
 
 
-async def test_address_that_cannot_be_reached_is_named(host: Host, unused_tcp_port: int) -> None:
+async def test_address_that_cannot_be_reached_is_named(host: Host) -> None:
     """By its name, its port, or its certificate; if GitHub's deliveries arrive, only this machine cannot connect."""
-    closed = f"http://127.0.0.1:{unused_tcp_port}/webhook"
-    for address, code in (
-        ("https://imq.invalid/webhook", "webhook_name_unknown"),
-        (closed, "webhook_unreachable"),
-    ):
-        assert await host.code(address) == code
-        assert await host.code(address, arrives=True) is None
+    with held_port() as closed:
+        for address, code in (
+            ("https://imq.invalid/webhook", "webhook_name_unknown"),
+            (f"http://127.0.0.1:{closed}/webhook", "webhook_unreachable"),
+        ):
+            assert await host.code(address) == code
+            assert await host.code(address, arrives=True) is None
 
 
 async def test_certificate_without_a_known_issuer_is_named(host: Host, tmp_path: Path) -> None:

@@ -189,7 +189,8 @@ def test_form_of_version_one_never_changes() -> None:
 
 def test_every_changed_byte_of_an_envelope_is_found() -> None:
     """P1: whichever byte of a passport is flipped, it proves nothing any more."""
-    text = json.dumps(line())
+    valid = line()
+    text = json.dumps(valid)
     kinds = set()
     for at in range(len(text)):
         flipped = text[:at] + chr(ord(text[at]) ^ 1) + text[at + 1 :]
@@ -197,9 +198,8 @@ def test_every_changed_byte_of_an_envelope_is_found() -> None:
             changed = json.loads(flipped)
         except ValueError:
             continue
-        if changed == line():
-            continue
-        kinds.add(kind_of(changed))
+        if changed != valid:
+            kinds.add(kind_of(changed))
     assert kinds == {"malformed", "foreign_key", "forged", "contradictory"}
 
 
