@@ -23,6 +23,7 @@ from tests.support.gates import (
     gate_of,
     may_have,
     put_variants_off,
+    sample,
 )
 from tests.support.processes_gate import MOST_RERUNS, Failures, verdict
 
@@ -118,7 +119,7 @@ def test_gate_of_a_test_is_that_of_its_mark_or_its_folder(request: pytest.Fixtur
 
 
 def test_all_but_the_first_variants_of_a_test_run_in_the_long_gate(request: pytest.FixtureRequest) -> None:
-    """Another answer stays as well. Thorough ones go before others, and none whose mark says that each has a cause."""
+    """Another answer stays as well. Thorough ones go, and none whose mark says that each has a cause."""
     repeated = [variant(request, "acceptance/test_a.py", f"test_a[{n}]") for n in range(4)]
     marked = [variant(request, "acceptance/test_b.py", f"test_b[{n}]", "every_variant") for n in range(4)]
     others = [variant(request, "store/test_c.py", f"test_c[{n}]") for n in range(4)]
@@ -131,6 +132,13 @@ def test_all_but_the_first_variants_of_a_test_run_in_the_long_gate(request: pyte
     assert [gate_of(item) for item in answers] == [Gate.LANDING, Gate.LONG] * 2
     assert {gate_of(item) for item in marked + others + promises} == {Gate.LANDING}
     assert may_have(TESTS / "acceptance" / "test_who_did_it.py", Gate.LONG)
+
+
+def test_make_test_runs_an_acceptance_test_of_each_subject_and_every_promise(request: pytest.FixtureRequest) -> None:
+    """A subject is the first word of a module's name."""
+    subjects = [variant(request, f"acceptance/test_{name}.py", "test_a") for name in ("label_early", "label", "held")]
+    others = [variant(request, path, name) for path in (f"acceptance/{PROMISES}", "store/test_c.py") for name in "ab"]
+    assert sample([*subjects, *others]) == [subjects[0], subjects[2], *others]
 
 
 def variant(request: pytest.FixtureRequest, path: str, name: str, *marks: str) -> pytest.Item:
