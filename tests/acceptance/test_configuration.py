@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bot.cli import dry_run, main, setup
+from bot.cli import dry_run, host, main
 from github_emulator import CISettings
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -217,7 +217,7 @@ async def validate(world: World, path: Path, text: str, *arguments: str) -> Resu
     runner = CliRunner(env=dict(world.environment))
     command = ["validate", str(file), *arguments]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(setup, "configure", lambda *_: None)
+        patch.setattr(host, "configure", lambda *_: None)
         patch.setattr(dry_run, "SystemClock", lambda: world.clock)
         return await asyncio.to_thread(runner.invoke, main.main, command, catch_exceptions=False)
 
@@ -302,7 +302,7 @@ async def test_validate_against_a_pull_request_shows_its_present_status(world: W
     assert depth == "Pull requests in the queue for main: 1."
     world.environment["DATABASE_URL"] = "sqlite:///elsewhere.db"
     (line,) = await present()
-    assert "no database elsewhere.db here" in line
+    assert "No database elsewhere.db" in line
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ async def test_validate_against_a_pull_request_shows_its_present_status(world: W
 async def test_validate_against_what_is_not_there_says_so(
     world: World, tmp_path: Path, target: str, words: str
 ) -> None:
-    """A misspelt name ends with a sentence and exit code 1."""
+    """A misspelt name ends with a sentence and exit code 2."""
     result = await validate(world, tmp_path, "", "--against", target)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert words in result.stderr
