@@ -531,7 +531,8 @@ class RepositoryScripts:
             return f"`{path}`, which runs scripts whose names are computed: `{selected[0]}`", []
         if brought := self._of_submodule(script, (*self.folders, dirname(path) or ".")):
             return f"`{brought}`, which a submodule brings", []
-        names = _tasks(script) if path.endswith(_OF_TASKS) else script
+        # A program's text mentions the product, whose commands it does not start.
+        names = _tasks(script) if path.endswith(_OF_TASKS) else "" if path.endswith(".py") else script
         return "", [(each, names) for each in self.reached(path, named_by)]
 
     def _of_submodule(self, text: str, folders: Collection[str]) -> str:
