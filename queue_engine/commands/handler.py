@@ -152,8 +152,10 @@ class CommandContext:
         async with self.engine.store.reading() as tx:
             events = await tx.timeline.of_pull_request(self.repository.id, self.pull.number)
         last = next((each for each in reversed(events) if each.event in {"delegated", *_JOINED}), None)
-        since = self.engine.clock.now() - self.policy.timeouts.ready
-        return last.data["by"] if last is not None and last.event == "delegated" and last.at >= since else None
+        if last is None or last.event != "delegated" or last.base_branch != self.pull.base_branch:
+            # Authors may change the base branch without any right.
+            return None
+        return last.data["by"] if last.at >= self.engine.clock.now() - self.policy.timeouts.ready else None
 
     def reply(self, request: CommandRequest, code: ReplyKind, *, accepted: bool = True, **facts: Any) -> Reply:
         """Return a reply to a command; the base branch is one of its facts."""

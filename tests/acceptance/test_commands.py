@@ -312,3 +312,17 @@ async def test_author_may_queue_once_what_a_maintainer_delegated(tmp_path: Path)
         await say(world, pull, "/queue", by="fern")
         await say(world, pull, "/resume", by="rhea")
         await world.until(lambda: pull.merged)
+
+
+@pytest.mark.thorough
+async def test_delegation_is_for_the_base_branch_on_which_it_was_given(tmp_path: Path) -> None:
+    """P4: authors may change the base branch without any right; the maintainer consented to the other one alone."""
+    async with a_world(tmp_path, repository={"private": False}) as world:
+        world.repository.create_branch("release")
+        pull = await ready(world, "patch", by=None, fork_of="fern")
+        await say(world, pull, "/delegate", by="mona")
+        pull.edit_base("release", by="fern")
+        await world.pass_time(MINUTE)
+        await say(world, pull, "/queue", by="fern")
+        assert await answered(world, pull) == ["not_allowed"]
+        assert await world.entries() == ()
