@@ -138,7 +138,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "If it is ready to land, comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_WITHOUT_RIGHT: ReasonText(
-        "Queueing needs write access, which the person who added the label {label} does not have.",
+        "Queueing needs write access, which the person who asked does not have.",
         "Someone with write access may queue it: comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_NOT_RECEIVED: ReasonText(

@@ -271,24 +271,29 @@ class PullRequestChanges:
         GitHub's button showed (P4). A refusal is announced as that of a label. Raises GitHubError.
 
         GitHub lets people with write permission enable auto-merge (docs, "Automatically merging a pull request"). The
-        webhook has the head of that instant, as all of a pull request (Octokit's description of the event). Enabling it
+        webhook has the head of that instant, as all of a pull request (Octokit's description of the event). It may come
+        hours later: auto-merge that is off by then was withdrawn, by a person, or by GitHub after a change. Enabling it
         again renews the request.
         """
         engine, by = self._engine, webhook.sender
         case = await case.with_policy(engine, webhook.branch)
-        if case.policy.auto_merge is not GithubMergePolicy.QUEUE or by is None:
+        policy = case.policy
+        if policy.auto_merge is not GithubMergePolicy.QUEUE or not policy.enabled or by is None:
+            return
+        taken = await engine.github.snapshot(case.repository, case.number, login=by)
+        pull, head = taken.pull, webhook.head_sha
+        if not (pull.open and pull.auto_merge and pull.base_branch == webhook.branch):
             return
         source = ConsentKind.AUTO_MERGE
         try:
-            await enqueue(engine, case, by=by, head_sha=webhook.head_sha, may_wait=True, source=source)
+            await enqueue(engine, case, by=by, head_sha=head, taken=taken, may_wait=True, source=source)
         except RejectionError as refused:
             if refused.reason is Reason.SHADOW_MODE:
                 return
-            pull = await engine.github.pull_request(case.repository, case.number)
             async with engine.change() as change:
                 queue = await change.tx.queues.find_or_create(case.repository, webhook.branch, change.now)
-                reason, policy, delivery = refused.reason, case.policy, case.delivery
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=refused.detail)
+                reason, delivery, detail = refused.reason, case.delivery, refused.detail
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
 
     async def _revalidate(self, case: Case, entry: Entry, webhook: PullRequestChange) -> None:
         engine, removed = self._engine, None

@@ -224,3 +224,57 @@ async def test_button_queues_no_head_that_came_after_it_and_nothing_elsewhere(wo
     await world.pass_time(timedelta(seconds=30))
     assert await world.entries() == ()
     assert await world.reasons(pull) == (["head_changed"] if choice == "queue" else [])
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("withdrawn", ["disabled", "draft", "other base", "closed"])
+async def test_button_whose_webhook_comes_late_queues_nothing_that_was_withdrawn(world: World, withdrawn: str) -> None:
+    """P4: GitHub delivers a lost webhook again hours later. By then the person has changed their mind."""
+    configure(world, "queue")
+    world.repository.create_branch("next")
+    pull = world.open("front")
+    await world.settle()
+    late = timedelta(hours=1)
+    world.github.webhooks.faults.delay(late, event="pull_request", action="auto_merge_enabled")
+    pull.enable_auto_merge(by="mona")
+    match withdrawn:
+        case "disabled":
+            pull.disable_auto_merge(by="mona")
+        case "draft":
+            pull.convert_to_draft(by="mona")
+            pull.ready_for_review(by="mona")
+        case "other base":
+            pull.edit_base("next", by="mona")
+        case "closed":
+            pull.close(by="mona")
+            pull.reopen(by="mona")
+    await world.pass_time(late + timedelta(minutes=1))
+    assert (await world.entries(), LABEL in pull.labels) == ((), False)
+    assert withdrawn == "other base" or not pull.merged
+    assert world.spoken(pull) == 0
+
+
+@pytest.mark.lagging
+async def test_button_is_that_of_github_on_a_branch_without_a_queue(world: World) -> None:
+    """P6: IMQ says nothing about a branch that it does not serve, and GitHub merges as it would."""
+    configure(world, "queue\nenabled: false")
+    pull = world.open("front")
+    await world.settle()
+    pull.enable_auto_merge(by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert world.spoken(pull) == 0
+    await world.until(lambda: pull.merged, within=CI_TIME * 2)
+
+
+@pytest.mark.lagging
+async def test_button_of_a_person_without_the_right_queues_nothing_and_the_comment_says_so(world: World) -> None:
+    """P4: GitHub offers the button to everyone with write access; the configuration may ask for more."""
+    configure(world, "queue\nwho_may_queue: {permission: maintain}")
+    rule(world, reviews=ReviewRule(1))
+    pull = world.open("front")
+    await world.settle()
+    pull.enable_auto_merge(by="hubot")
+    await world.pass_time(timedelta(minutes=1))
+    assert (await world.entries(), LABEL in pull.labels) == ((), False)
+    assert "`hubot` asked to queue it." in world.comment(pull)
+    assert pull.record.auto_merge is not None, "GitHub lets this person merge"
