@@ -188,8 +188,23 @@ def _two_effects(rules: ConfigModel, policy: Policy) -> Iterator[tuple[Place, st
         if policy.checks.queue_only and has_label([policy.checks.testing_label], labels):
             label = quoted(policy.checks.testing_label)
             yield ("checks",), f"has the testing label {label}, which also {effect} pull requests"
-        if own := [each for each in policy.labels.own if has_label([each], labels)]:
-            yield ("labels",), f"has {quoted(own[0])}, which also {effect} pull requests"
+    landed, failed = policy.labels.landed, policy.labels.failed
+    if landed is not None and failed is not None and has_label([landed], [failed]):
+        yield ("labels",), f"has {quoted(landed)} for two outcomes"
+    for label in policy.labels.own:
+        if effect := next((effect for effect, labels in _effects(policy) if has_label([label], labels)), None):
+            yield ("labels",), f"has {quoted(label)}, which also {effect}: choose another one"
+
+
+def _effects(policy: Policy) -> Iterator[tuple[str, Iterable[str]]]:
+    """Yield what labels do, and which: one that IMQ itself sets and removes must not be among them."""
+    yield "queues pull requests", policy.trigger_labels
+    yield "blocks pull requests", policy.blocking.labels
+    yield "is required of pull requests", policy.require.labels
+    yield "is one of `priority.labels`", [each.label for each in policy.priority.labels]
+    yield "lets pull requests land in a freeze", policy.freeze.exempt_labels
+    yield "chooses a merge method", policy.merge.method_labels
+    yield "starts checks", (policy.checks.testing_label,) if policy.checks.queue_only else ()
 
 
 def _written(rules: ConfigModel, section: str, key: str) -> Iterable[Any]:

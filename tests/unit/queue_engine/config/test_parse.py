@@ -176,7 +176,28 @@ def test_read_mistake_has_its_own_sentence() -> None:
         ),
         (
             "blocking: {labels: busy}\nlabels: {failed: Busy}\n",
-            ['line 2: labels has "Busy", which also blocks pull requests'],
+            ['line 2: labels has "Busy", which also blocks pull requests: choose another one'],
+        ),
+        ("labels: {landed: done, failed: Done}\n", ['line 1: labels has "done" for two outcomes']),
+        (
+            "require: {labels: qa}\nlabels: {landed: QA}\n",
+            ['line 2: labels has "QA", which also is required of pull requests: choose another one'],
+        ),
+        (
+            "labels: {failed: merge-queue-fix}\n",
+            ['line 1: labels has "merge-queue-fix", which also is one of `priority.labels`: choose another one'],
+        ),
+        (
+            "freeze: {exempt_labels: busy}\nlabels: {failed: busy}\n",
+            ['line 2: labels has "busy", which also lets pull requests land in a freeze: choose another one'],
+        ),
+        (
+            "merge: {method_labels: {busy: squash}}\nlabels: {failed: busy}\n",
+            ['line 2: labels has "busy", which also chooses a merge method: choose another one'],
+        ),
+        (
+            "checks: {queue_only: e2e, testing_label: busy}\nlabels: {failed: busy}\n",
+            ['line 2: labels has "busy", which also starts checks: choose another one'],
         ),
         (
             "blocking: {labels: busy}\nchecks: {queue_only: e2e, testing_label: busy}\n",
