@@ -404,7 +404,7 @@ class TrainRules:
         kinds.OR_NONE,
         Shared(keys.operators, "nothing", _LATER),
         "How long a pull request may wait until `max_size` wait for a run together; absent is not at all. "
-        "A hotfix ends the wait.",
+        "A hotfix ends the wait, and so does a queue that no other may join.",
     )
     first_report: timedelta = key(
         timedelta(minutes=5),

@@ -37,7 +37,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.executor.candidate import begin, build
 from queue_engine.executor.entry_steps import EntrySteps, counted_on, entry_trace, steps_of
 from queue_engine.executor.front import lift, make
-from queue_engine.executor.members import still_alone
+from queue_engine.executor.members import sets_aside, still_alone
 from queue_engine.executor.run_checks import eject, test
 from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
 from queue_engine.executor.run_store import TrainState
@@ -260,7 +260,7 @@ class QueuePass:
             return None
         due = first((found.until, found.hold_ends))
         followed = await self._follow(due, RunState.BUILDING, RunState.TESTING)
-        return followed and await self._plan(free, front, followed.until, traced)
+        return followed and await self._plan(found, front, followed.until, traced)
 
     async def _end_outages(self, *, frozen: bool) -> bool:
         """Forget since when GitHub fails, where IMQ asks nothing during a hold; whether any outage had begun (P5).
@@ -323,10 +323,11 @@ class QueuePass:
         return None
 
     async def _plan(
-        self, free: tuple[Entry, ...], front: _Front | None, due: datetime | None, traced: ExitStack
+        self, found: Members, front: _Front | None, due: datetime | None, traced: ExitStack
     ) -> QueueWait | None:
         """Carry out the next plan; the wait, `due` at the latest, if the plan is to wait."""
         state = self._state
+        free = found.free(state.now)
         waiting = {
             each.number: each.run
             for each in free
@@ -345,7 +346,13 @@ class QueuePass:
             # A pull request of a fork is tested by its own head, unless that head was approved meanwhile.
             alone = await self._on_entries((front.entry.number,), lambda: still_alone(state, front.entry))
             return await self._front_step(front, traced) if alone else None
-        filled = filling(state.memory, numbers, state.trains, state.now)
+        if state.trains.fill_wait is not None:
+            # One that is tested alone makes no run fuller.
+            tested = {number for run in state.runs for number in run.numbers}
+            unknown = [each for each in free if each.number not in tested and not state.tests_alone(each)]
+            if await self._on_entries(tuple(numbers), lambda: sets_aside(state, unknown, state.memory.base_tip)):
+                return None
+        filled = filling(state.memory, found, numbers, state.policy, state.now)
         state.memory = replace(state.memory, filling=filled)
         made = next_runs(state.memory, numbers.difference(filled.members), state.now)
         if made == Plan():

@@ -227,15 +227,25 @@ def next_runs(memory: Memory, free: Collection[int], now: datetime) -> Plan:
     return plan(visible(memory, ahead_of_tested_alone(memory, free)), now.timestamp())
 
 
-def filling(memory: Memory, free: Collection[int], policy: TrainRules, now: datetime) -> TrainWait:
-    """Return the members that wait until as many wait as a run may test, and until when; none where one preempts."""
+def filling(memory: Memory, found: Members, free: Collection[int], policy: Policy, now: datetime) -> TrainWait:
+    """Return the members that wait until as many wait as a run may test, and until when.
+
+    None waits beside a hotfix, or where no other may join: only exempt ones proceed, the next one is tested alone, or
+    the queue has no room.
+    """
     trains = visible(memory, ahead_of_tested_alone(memory, free))
     known = {member for run in (*trains.runs, *trains.passed) for member in run.content}
     known |= {member for run in trains.failures for member in run.suspects}
     fresh = [each for each in trains.queue if not each.qualified and each.id not in known]
-    if policy.fill_wait is None or not 0 < len(fresh) < policy.max_size or any(each.preempts for each in fresh):
+    if policy.trains.fill_wait is None or not 0 < len(fresh) < policy.trains.max_size:
         return TrainWait()
-    until = datetime.fromtimestamp(min(each.since for each in fresh), UTC) + policy.fill_wait
+    waiting = {each.id for each in fresh}
+    hurried = any(each.hotfix for each in found.room if each.number in waiting)
+    closed = found.blockers or not memory.tested_alone.keys().isdisjoint(free)
+    full = not trains.runs and waits_for_room(len(found.room), policy)
+    if hurried or closed or full:
+        return TrainWait()
+    until = datetime.fromtimestamp(min(each.since for each in fresh), UTC) + policy.trains.fill_wait
     return TrainWait(tuple(each.id for each in fresh), until) if until > now else TrainWait()
 
 

@@ -54,6 +54,27 @@ async def test_train_waits_until_it_is_full_or_its_limit_is_over(tmp_path: Path)
         await world.until(lambda: pulls[3].merged, within=timedelta(minutes=5))
 
 
+@pytest.mark.parametrize("why", ["alone is next", "no room", "hotfix", "frozen"])
+async def test_train_does_not_wait_for_others_that_cannot_come(tmp_path: Path, why: str) -> None:
+    """P5: `fill_wait` ends at once where no other may join, or where somebody is in a hurry."""
+    more = "depth: 2\n" if why == "no room" else ""
+    more += "priority: {labels: {urgent: {hotfix: true}}}\nfreeze: {exempt_labels: exempt}\n"
+    trains = "{candidates: push, max_size: 3, fill_wait: 1h}"
+    async with a_train_world(tmp_path, trains=trains, more=more) as world:
+        pulls = await ready(world, "a", "b", "c")
+        if why == "hotfix":
+            pulls[0].label("urgent", by="mona")
+        if why == "frozen":
+            await say(world, pulls[2], "/freeze until 6h", by="rhea")
+            await world.settle()
+            pulls[0].label("exempt", by="mona")
+        queue_all(pulls[:1])
+        if why in {"alone is next", "no room"}:
+            await world.settle()
+            await say(world, pulls[1], "/queue alone" if why == "alone is next" else "/queue", by="mona")
+        await world.until(lambda: pulls[0].merged, within=timedelta(minutes=10))
+
+
 async def test_pull_request_that_was_queued_alone_is_tested_with_no_other(world: World) -> None:
     """The others share a run; it is tested by its own head once they have landed."""
     pulls = await ready(world, "a", "b", "c")
