@@ -313,10 +313,12 @@ async def _join(
         entry.queued_by,
         entry.queued_head,
         order=_order(entry, trusted, policy),
-        source=ledger[-1].source,
+        source=next(each.source for each in reversed(ledger) if each.head == entry.queued_head),
     )
     await record_consent(change, request, taken.pull)
-    return await store_entry(change, queue, taken, rules, policy, request, trusted, unmet)
+    joined = await store_entry(change, queue, taken, rules, policy, request, trusted, unmet)
+    await tx.consents.keep_alone(entry, joined)
+    return joined
 
 
 def _order(entry: Entry, trusted: frozenset[str], policy: Policy) -> EntryOrder:

@@ -1,6 +1,7 @@
 """The ledger of consents: rows that IMQ only adds, in the transaction that binds a head (P4)."""
 
 from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import bindparam, delete, insert, select
@@ -45,6 +46,15 @@ class Consents:
             await self.add(after, ConsentKind.BOT_PUSH, after.author, at)
         else:
             await self.add(after, ConsentKind.OWN_UPDATE, None, at)
+
+    async def keep_alone(self, before: Entry, after: Entry) -> None:
+        """Store for an entry that replaces another one that the other was queued by `/queue alone`, if it was.
+
+        That was for the head of then: the entry's own head has a consent of its own.
+        """
+        for each in await self.of(before):
+            if each.source is ConsentKind.COMMAND_ALONE and after.id != before.id:
+                await self.add(replace(after, head=each.head), each.source, each.by, each.at)
 
     async def of(self, entry: Entry) -> tuple[HeadConsent, ...]:
         """Return the consents of an entry, oldest first."""

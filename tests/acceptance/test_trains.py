@@ -89,6 +89,31 @@ async def test_pull_request_that_was_queued_alone_is_tested_with_no_other(world:
     assert not any(pulls[1].number in event.data["members"] for event in started)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+async def test_pull_request_that_was_queued_alone_stays_so_after_a_push(tmp_path: Path, waits: bool) -> None:
+    """In the queue, where a push queues it again, and outside, where it waits with the new head."""
+    more = "on_push: {queued: requeue}\nblocking: {labels: later}\n"
+    async with a_train_world(tmp_path, more=more) as world:
+        pulls = await ready(world, "a", "b")
+        await say(world, pulls[0], "/pause", by="rhea")
+        if waits:
+            pulls[1].label("later", by="mona")
+        queue_all(pulls[:1])
+        await say(world, pulls[1], "/queue alone", by="mona")
+        pulls[1].push({"more.py": "1\n"}, by="mona")
+        await world.pass_time(timedelta(minutes=5))
+        if waits:
+            pulls[1].unlabel("later", by="mona")
+            await world.settle()
+        assert len(await world.entries()) == 2
+        await say(world, pulls[0], "/resume", by="rhea")
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        async with world.bot.engine.store.reading() as tx:
+            repository = world.repository.record.id
+            started = await tx.timeline_reads.of_branch(repository, "main", ["run_started"], limit=20)
+        assert not any(pulls[1].number in event.data["members"] for event in started)
+
+
 @pytest.mark.thorough
 async def test_one_bad_pull_request_among_five_is_ejected_and_the_others_land(world: World) -> None:
     """Green alone and red together: the member that makes runs fail is found by tests of parts."""
