@@ -28,7 +28,7 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.HELD: "The queue for {base_branch} is full. The pull request waits for room.",
     ReplyKind.NOT_READY: "{sentence} IMQ queues the pull request for {base_branch} as soon as it is ready. {next_step}",
     ReplyKind.REFUSED: "{sentence} {next_step}",
-    ReplyKind.DELEGATED: "{author} may queue this pull request for {base_branch} once within {days} days, by `/queue`.",
+    ReplyKind.DELEGATED: "{author} may queue this pull request for {base_branch} once, by `/queue`, until {until}.",
     ReplyKind.LEFT: "Dequeued from {base_branch}.",
     ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
     ReplyKind.NOT_QUEUED: "The pull request is not queued.",

@@ -40,7 +40,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "landed": HistoryText("Landed on {base}", {"sha": " as {sha}"}),
     "failed": HistoryText("Removed from the queue for {base}", {"dequeued_by": ASKED_BY_WHOM}),
     "cancelled": HistoryText("Dequeued from {base}", {"dequeued_by": ASKED_BY_WHOM}),
-    "delegated": HistoryText("The author may queue it once", {"by": ASKED_BY}),
+    "delegated": HistoryText("Queueing delegated to the author", {"by": ASKED_BY}),
     "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
     "rebased": HistoryText("New commit by the bot that opened it", {"head": ": {head}"}),
     "shared_update": HistoryText(

@@ -176,7 +176,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "To let this author in, change `require.authors` or `blocking.authors` in `.github/imq.yml`." + REQUEUE,
     ),
     Reason.BLOCKED_BY_FILES: ReasonText(
-        "The pull request changes files that keep it out of the queue for {base}.",
+        "The pull request changes files that keep it out of the queue for {base}, or more files than GitHub lists.",
         "Move these changes to a pull request of their own, and merge that one yourself." + REQUEUE,
     ),
     Reason.LABEL_MISSING: ReasonText(
@@ -475,7 +475,7 @@ NOT_READY: Mapping[Reason, ReasonText] = {
         "When it is ready to land, change the title.",
     ),
     Reason.BLOCKED_BY_FILES: ReasonText(
-        "The pull request changes files that keep it out of the queue for {base}.",
+        "The pull request changes files that keep it out of the queue for {base}, or more files than GitHub lists.",
         "Move these changes to a pull request of their own.",
     ),
     Reason.LABEL_MISSING: ReasonText(

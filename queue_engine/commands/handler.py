@@ -295,8 +295,8 @@ async def delegate(change: Change, context: CommandContext, request: CommandRequ
     queue = await change.tx.queues.find_or_create(context.repository, context.pull.base_branch, change.now)
     number, data = context.pull.number, {"by": context.by}
     await change.record("delegated", queue, number=number, delivery=context.delivery, data=data)
-    days = context.policy.timeouts.ready.days
-    return context.reply(request, ReplyKind.DELEGATED, author=context.pull.author, days=days)
+    until = (change.now + context.policy.timeouts.ready).isoformat()
+    return context.reply(request, ReplyKind.DELEGATED, author=context.pull.author, until=until)
 
 
 async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:

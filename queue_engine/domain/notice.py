@@ -38,7 +38,7 @@ class ReplyKind(StrEnum):
     LEFT = "left"
     """The pull request left the queue: `base_branch`."""
     DELEGATED = "delegated"
-    """The author may queue the pull request once: `author`, `days` for which that holds, `base_branch`."""
+    """The author may queue the pull request once: `author`, `until` when that holds, `base_branch`."""
     LANDING = "landing"
     """IMQ has requested the merge, so GitHub decides whether the pull request still leaves: `base_branch`."""
     NOT_QUEUED = "not_queued"

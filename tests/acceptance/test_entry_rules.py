@@ -106,6 +106,14 @@ async def test_pull_request_waits_with_files_that_keep_it_out(world: World, text
     await world.until(lambda: docs.merged, within=AT_ONCE * 2)
 
 
+@pytest.mark.thorough
+async def test_pull_request_with_more_files_than_github_lists_waits_and_is_blamed_for_none(world: World) -> None:
+    """Unknown never lands: any of them might keep it out."""
+    await configure(world, "require: {files: 'docs/**'}\n")
+    pull = await green(world, "add", files={f"docs/{number}.md": "words" for number in range(301)})
+    await waits(world, pull, "or more files than GitHub lists")
+
+
 @pytest.mark.lagging
 async def test_files_are_read_only_where_a_rule_asks_for_them(world: World) -> None:
     """P7: a repository without such rules pays no request."""

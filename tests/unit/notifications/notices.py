@@ -191,7 +191,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "label": "merge-queue",
         "detail": "needs `design`",
     },
-    ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "days": 30},
+    ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "until": "2026-03-31T08:00:00+00:00"},
     ReplyKind.LEFT: {"base_branch": "main"},
     ReplyKind.LANDING: {"base_branch": "main"},
     ReplyKind.NOT_QUEUED: {},
