@@ -192,8 +192,8 @@ def _two_effects(rules: ConfigModel, policy: Policy) -> Iterator[tuple[Place, st
     if landed is not None and failed is not None and has_label([landed], [failed]):
         yield ("labels",), f"has {quoted(landed)} for two outcomes"
     for label in policy.labels.own:
-        if effect := next((effect for effect, labels in _effects(policy) if has_label([label], labels)), None):
-            yield ("labels",), f"has {quoted(label)}, which also {effect}: choose another one"
+        if other := next((does for does, labels in _effects(policy) if has_label([label], labels)), None):
+            yield ("labels",), f"has {quoted(label)}, which also {other}: choose another one"
 
 
 def _effects(policy: Policy) -> Iterator[tuple[str, Iterable[str]]]:

@@ -92,7 +92,7 @@ def test_default_file_is_the_team_of_the_design() -> None:
 
 
 def test_bound_of_runs_falls_with_the_innocents_that_may_be_ejected() -> None:
-    """It is the entropy of what has to be decided, over what a run tells; 0.469 runs decide a pull request of 10 %."""
+    """It is the entropy of what has to be decided, over what a run shows; 0.469 runs decide a pull request of 10 %."""
     assert runs_needed(Cell(10, 30, 0.1, 0.0, 1), 0.0) == pytest.approx(0.469 / 0.9, abs=0.001)
     assert runs_needed(FLAKY, 0.0) == pytest.approx(0.97, abs=0.005)
     assert runs_needed(FLAKY, 0.01) == pytest.approx(0.886, abs=0.005)
