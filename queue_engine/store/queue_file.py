@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
+    AliasChoices,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -53,6 +54,7 @@ from queue_engine.core.jobs.job import jobs
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.domain.model import PAUSES
+from queue_engine.domain.run import RunState
 from queue_engine.store.outbox.items import NAME, OutboxKind
 from queue_engine.store.outbox.outbox import IS_QUEUED
 from queue_engine.store.tables import (
@@ -87,6 +89,35 @@ _LEFT_OUT = {
     landings: {"id"},
     landing_keys: {"sealed"},
 }
+_FORMER = {
+    "red_app": "red_app_id",
+    "red_looks": "red_polls",
+    "red_look_at": "red_next_poll_at",
+    "ci_seen_at": "ci_active_at",
+    "told": "statement",
+}
+"""The columns that files of an earlier IMQ name otherwise, by their former names."""
+
+_OF_MEMBER = (
+    "merge_requested_at",
+    "merge_uuid",
+    "merge_refusals",
+    "refused_since",
+    "github_failures",
+    "github_failing_since",
+    "next_poll_at",
+    "polls",
+)
+"""What files of an earlier IMQ have in the run of an entry, and the entry itself has now."""
+
+_STATES = {
+    "pending": None,
+    "updating": RunState.BUILDING.value,
+    "checking": RunState.TESTING.value,
+    "ready": RunState.PASSED.value,
+}
+"""The states of runs, by the statuses that entries have in files of an earlier IMQ."""
+
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
 
@@ -115,10 +146,11 @@ class _Row(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_columns(cls, row: object) -> object:
-        """Leave out the empty columns that these tables lack."""
+        """Rename former columns, and leave out the empty ones that these tables lack."""
         if not isinstance(row, dict):
             return row
-        return {name: value for name, value in row.items() if value is not None or name in cls.model_fields}
+        named = {_FORMER.get(name, name): value for name, value in row.items()}
+        return {name: value for name, value in named.items() if value is not None or name in cls.model_fields}
 
 
 def _row(table: Table) -> Any:
@@ -154,6 +186,11 @@ else:
     LandingRow, KeyRow = map(_row, (landings, landing_keys))
 
 
+def _moved(value: Any) -> int | None:
+    """Return what a run has in place of a figure or an instant that its entry has."""
+    return 0 if type(value) is int else None
+
+
 class QueueFile(BaseModel):
     """Queues in flight."""
 
@@ -170,7 +207,8 @@ class QueueFile(BaseModel):
     """In order of their arrival: consent, order, priority, and who queued them."""
     outbox: list[OutboxRow]
     """Comments, check runs and labels of the entries, with GitHub's ids, and all that were not delivered yet."""
-    rejections: list[RejectionRow]
+    rejections: list[RejectionRow] = Field(validation_alias=AliasChoices("rejections", "refusals"))
+    """Files of an earlier IMQ name them `refusals`."""
     answers: list[ReplyRow]
     """Which comments' commands were carried out."""
     timeline: list[EventRow]
@@ -180,6 +218,47 @@ class QueueFile(BaseModel):
     """The records of landings, with their signatures."""
     landing_keys: list[KeyRow] = Field(default_factory=list)
     """The public keys that verify them: a file has no private key."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shared_runs(cls, file: Any) -> Any:
+        """Test the trains of a file again that has no runs of several members, but a copy of one for each member."""
+        try:
+            former = {run["id"]: run for run in file["runs"] if "candidate_run" in run}
+            copies = {each for each, run in former.items() if run["candidate_run"] is not None}
+            if not former:
+                return file
+            waiting = {"run_id": None}
+            counts = {"merge_refusals": 0, "github_failures": 0, "polls": 0}
+            moved = []
+            for entry in file["entries"]:
+                run = former.get(entry.get("run_id"), {})
+                own = waiting if run.get("candidate_run") is not None else {n: run[n] for n in _OF_MEMBER if n in run}
+                moved.append(entry | counts | own)
+            kept = [
+                {
+                    name: _moved(value) if name in _OF_MEMBER else value
+                    for name, value in run.items()
+                    if name != "candidate_run"
+                }
+                for run in file["runs"]
+                if run["id"] not in copies
+            ]
+        except (AttributeError, KeyError, TypeError):
+            return file  # The validation of its rows names the fault.
+        return file | {"entries": moved, "runs": kept}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _states(cls, file: Any) -> Any:
+        """Give each run of a file that has the status of entries instead its state."""
+        try:
+            of_run = {entry["run_id"]: _STATES[entry["status"]] for entry in file["entries"] if "status" in entry}
+            rows = [{name: value for name, value in entry.items() if name != "status"} for entry in file["entries"]]
+            runs = [run | {"state": run.get("state") or of_run.get(run["id"], RunState.ENDED)} for run in file["runs"]]
+        except (AttributeError, KeyError, TypeError):
+            return file
+        return file | {"entries": rows, "runs": runs} if of_run else file
 
 
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:

@@ -1,6 +1,6 @@
 """Queues that IMQ exported on an earlier commit continue on this one.
 
-`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the first commit whose runs have states.
+`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the last commit with many migrations.
 """
 
 import gzip
