@@ -9,6 +9,7 @@ record and the signatures, and makes the envelopes whenever somebody asks for th
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +24,10 @@ Record = Mapping[str, Any]
 """The record of one landing as JSON data, as `queue_engine.domain.landing_record` describes it."""
 Keys = Mapping[str, Mapping[str, Any]]
 """Public keys by their ids, as `/.well-known/imq-keys.json` has them in `keys`: TUF's form of a key."""
+
+
+_TOLERANCE = timedelta(days=1)
+"""How far the clocks of IMQ's processes may differ."""
 
 
 class PassportErrorKind(StrEnum):
@@ -167,7 +172,15 @@ def landing_of(passport: Sequence[Any], keys: Keys) -> dict[str, Any]:
         raise PassportError(PassportErrorKind.MALFORMED, f"its record lacks a part ({fault})") from None
     if expected != [payload(each) for each in found]:
         raise PassportError(PassportErrorKind.CONTRADICTORY, "its statements do not follow from its record")
+    for until in {keys[each].get("until") for one in passport for each in _key_ids(one) if each in keys} - {None}:
+        if datetime.fromisoformat(record["landed"]["at"]) > datetime.fromisoformat(until) + _TOLERANCE:
+            raise PassportError(PassportErrorKind.FOREIGN_KEY, f"its key signed no more from {until} on")
     return record
+
+
+def _key_ids(signed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the ids of the keys of an envelope."""
+    return (each["keyid"] for each in signed["signatures"])
 
 
 def _beside(record: Record) -> dict[str, Any]:

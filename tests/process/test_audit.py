@@ -199,6 +199,26 @@ def test_audit_merges_as_github_whatever_the_clone_has_configured(clone: History
     assert not list(clone.path.rglob("driver-ran"))
 
 
+def test_audit_accuses_no_merge_by_a_driver_that_a_macro_chooses(clone: HistoryMaker) -> None:
+    """A bot merges in its clone, where attributes count; git's macros stand in the file at the top alone."""
+    clone.git("config", "merge.ours.driver", "true")
+    lines = {"a.lock": "".join(f"{n}\n" for n in range(20))}
+    clone.commit(lines | {".gitattributes": "[attr]lock merge=ours\n", ".a/.gitattributes": "*.lock lock\n"}, "Begin")
+    clone.git("mv", "a.lock", ".a/b.lock")
+    clone.git("commit", "-q", "-m", "Move")
+    clone.pull_request(1, {".a/b.lock": "first\n" + lines["a.lock"], "new.py": "1\n"})
+    clone.commit({".a/b.lock": lines["a.lock"] + "last\n"}, "Push")
+    bors = ("bors", "bors@users.noreply.github.example")
+    clone.git("merge", "-q", "--no-ff", "-m", "Merge #1", "refs/pull/1/head", committer=bors)
+    merged = clone.sha("HEAD")
+    assert clone.git("show", "HEAD:.a/b.lock").startswith("0")
+    landings, reasons = audited("HEAD~1..")
+    assert (landings[merged]["verdict"], reasons[merged]) == (
+        "unknown",
+        "`.gitattributes` has these files merged in a way of its own",
+    )
+
+
 def test_audit_without_refs_of_pull_requests_accuses_no_squash(clone: HistoryMaker) -> None:
     """An ordinary clone shows whether merges are right; of the others it says what it lacks, and how to get it."""
     sound_landings(clone)

@@ -271,6 +271,35 @@ def test_verify_names_each_fault_by_its_name(clone: HistoryMaker, tmp_path: Path
     assert found[amended] == ("differs", f"the record has the commit {replaced[:12]} in its place")
 
 
+def test_verify_of_a_key_that_signs_no_more_proves_no_later_landing(clone: HistoryMaker, tmp_path: Path) -> None:
+    """Whoever has a former key signs nothing new by it; what it signed before stays proved."""
+    keys = published(OURS)
+    lines = [json.dumps(signed(record_of(clone, sha, number))) for number, sha in enumerate(landed(clone), start=1)]
+    options = bundle(tmp_path, lines)
+    for until, verdict, code in (("2025-06-15T15:00:00+00:00", "proved", 0), ("2025-06-14T14:59:59Z", "forged", 1)):
+        keys["keys"][KEY_IDS[OURS]] |= {"since": "2025-01-01T00:00:00+00:00", "until": until}
+        (tmp_path / "keys.json").write_text(json.dumps(keys))
+        found = verified(*options, code=code)
+        reason = "" if code == 0 else f"the record: its key signed no more from {until} on"
+        assert set(found.values()) == {(verdict, reason)}
+
+
+def test_verify_accuses_no_commit_of_a_rebase_whose_beginning_is_not_known(clone: HistoryMaker, tmp_path: Path) -> None:
+    """Where files differ that need no test, the former tip is not certain: that is no push, and no proof."""
+    clone.commit({"pushed.py": "1\n"}, "Push this")
+    clone.pull_request(5, {"five.py": "1\n"}, {"more.py": "1\n"}, {"last.py": "1\n"})
+    clone.rebase(5)
+    *before, pushed, first, second, last = landed(clone)
+    records = [record_of(clone, sha, number) for number, sha in enumerate(before, start=1)]
+    base, verdict = {"branch": "main", "before": None}, {"result": "exempt", "files": ["a.md"]}
+    records.append(record_of(clone, last, 5, method="rebase", base=base, verdict=verdict))
+    found = verified(*bundle(tmp_path, [json.dumps(signed(each)) for each in records]), range_="HEAD~8..", code=3)
+    part = ("no record", f"the record of the rebase to {last[:12]} does not say where it began")
+    assert [found[each] for each in (last, second, first)] == [("proved", ""), part, part]
+    assert found[pushed] == ("landed around the queue", "a person pushed or merged it")
+    assert {found[each] for each in before} == {("proved", "")}
+
+
 @pytest.mark.parametrize(
     ("kept", "verdict", "code"), [("push", "landed around the queue", 3), ("gone", "no record", 4)]
 )

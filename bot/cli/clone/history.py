@@ -36,7 +36,7 @@ _NEUTRAL: Final = {
 }
 
 
-_MERGE_ATTRIBUTE = re.compile(r"[-!]?(?:merge|binary)(?:=|$)")
+_MERGE_ATTRIBUTES = frozenset({"merge", "binary"})
 
 
 class HistoryError(Exception):
@@ -351,12 +351,18 @@ class History:
     def merge_patterns(self, commit: str) -> list[str]:
         """Return the patterns of a commit's `.gitattributes` that choose how files are merged."""
         listed = self.git("ls-tree", "-r", "-z", "--full-tree", "--name-only", commit).split("\0")
-        found = []
-        for path in listed:
+        found, choosing = list[str](), set(_MERGE_ATTRIBUTES)
+        # The file at the top, which may define macros, comes first.
+        for path in sorted(listed, key=lambda each: each.count("/")):
             if path.rpartition("/")[2] == ".gitattributes":
                 for line in self.git("cat-file", "blob", f"{commit}:{path}").splitlines():
                     pattern, *attributes = line.split() or [""]
-                    if not pattern.startswith("#") and any(_MERGE_ATTRIBUTE.match(each) for each in attributes):
+                    names = {each.lstrip("-!").partition("=")[0] for each in attributes}
+                    if pattern.startswith("#") or names.isdisjoint(choosing):
+                        continue
+                    if pattern.startswith("[attr]"):
+                        choosing.add(pattern.removeprefix("[attr]"))
+                    else:
                         found.append(pattern)
         return found
 

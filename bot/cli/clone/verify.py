@@ -71,6 +71,8 @@ class _Landing:
     pull_request: int | None = None
     before: str | None = None
     """Where a proved rebase began: the commits down to it belong to it."""
+    is_open: bool = False
+    """Whether it is a rebase, and its record does not say where it began."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what programs read."""
@@ -177,6 +179,7 @@ class Verification:
             landing.improve(Proof.UNPROVED, verdict.get("why") or "no tree to compare with is known")
         else:
             landing.improve(Proof.DIFFERS, "the record says that other content landed than was tested")
+        landing.is_open = record["method"] == "rebase" and before is None
         landing.pull_request = record["members"][-1]["number"]
         ref = record.get("ref")
         if ref is not None:
@@ -208,21 +211,31 @@ class Verification:
             for part in found[place + 1 : places.get(landing.before or "", 0)]:
                 if part.proof is None:
                     part.proof, part.pull_request = Proof.PROVED, landing.pull_request
+        above: _Landing | None = None
         for landing in found:
-            if landing.proof is None:
-                landing.proof, landing.reason = self._without_record(landing.commit)
-                landing.pull_request = pull_request_of(landing.commit)
+            if landing.proof is not None:
+                above = landing if landing.is_open else None
+                continue
+            if above is not None and not _may_belong(landing.commit, above.commit):
+                above = None
+            landing.proof, landing.reason = self._without_record(landing.commit, above)
+            landing.pull_request = pull_request_of(landing.commit)
         return found
 
     def _names_of_others(self) -> Iterator[str]:
         return (each["repository"]["name"] for records in self._others.values() for each in records)
 
-    def _without_record(self, commit: Commit) -> tuple[Proof, str]:
-        """Tell a landing whose record is gone from a commit that landed around the queue."""
+    def _without_record(self, commit: Commit, above: _Landing | None) -> tuple[Proof, str]:
+        """Tell a landing whose record is gone from a commit that landed around the queue.
+
+        `above` is the rebase to which it may belong.
+        """
         if replacing := self._replaced.get(commit.parents[0] if commit.parents else ""):
             return Proof.DIFFERS, f"the record has the commit {replacing[:12]} in its place"
         if other := self._elsewhere.get(commit.sha):
             return Proof.AROUND, f"it landed in {other}, and a person pushed it here"
+        if above is not None:
+            return Proof.NO_RECORD, f"the record of the rebase to {above.commit.sha[:12]} does not say where it began"
         first = min((self._first[number] for number in self._called_so), default=None)
         if first is None or float(commit.committed) < first - _TOLERANCE.total_seconds():
             return Proof.NO_RECORD, "older than the first record"
@@ -231,6 +244,11 @@ class Verification:
         if is_of_a_machine(commit) and (len(commit.parents) > 1 or pull_request_of(commit) is not None):
             return Proof.NO_RECORD, "a bot or GitHub landed it: its record is gone, or another one merged it"
         return Proof.AROUND, "a person pushed or merged it"
+
+
+def _may_belong(part: Commit, landing: Commit) -> bool:
+    """Whether a rebase may have made a commit with the landing: GitHub makes all of them anew."""
+    return len(part.parents) == 1 and part.committer == landing.committer
 
 
 class _Stated:
