@@ -300,6 +300,22 @@ def test_verify_accuses_no_commit_of_a_rebase_whose_beginning_is_not_known(clone
     assert {found[each] for each in before} == {("proved", "")}
 
 
+def test_verify_calls_no_tip_proved_that_ci_tested_only_with_later_members(clone: HistoryMaker, tmp_path: Path) -> None:
+    """P1: somebody took the last member of a train back; merges one by one pass such trees, each by a push."""
+    *others, second, third = landed(clone)
+    records = [record_of(clone, sha, number) for number, sha in enumerate(landed(clone), start=1)]
+    for record in records[2:]:
+        record |= {"how": "base_move", "candidate": {"commit": third, "tree": clone.sha(f"{third}^{{tree}}")}}
+    options = bundle(tmp_path, [json.dumps(signed(each)) for each in records])
+    assert set(verified(*options).values()) == {("proved", "")}
+    found = verified(*options, range_=f"HEAD~4..{second}", code=4)
+    assert found.pop(second) == ("unproved", "CI tested its whole train, and the range ends within it")
+    assert found == dict.fromkeys(others, ("proved", ""))
+    records[2]["how"] = "merge"
+    options = bundle(tmp_path, [json.dumps(signed(each)) for each in records])
+    assert set(verified(*options, range_=f"HEAD~4..{second}").values()) == {("proved", "")}
+
+
 @pytest.mark.parametrize(
     ("kept", "verdict", "code"), [("push", "landed around the queue", 3), ("gone", "no record", 4)]
 )

@@ -48,7 +48,7 @@ class Proof(StrEnum):
 
     PROVED = "proved"
     UNPROVED = "unproved"
-    """IMQ signed that it had no tested tree to compare the landed one with."""
+    """IMQ signed that it had no tested tree to compare the landed one with, or CI tested it with others alone."""
     NO_RECORD = "no record"
     AROUND = "landed around the queue"
     DIFFERS = "differs"
@@ -73,6 +73,8 @@ class _Landing:
     """Where a proved rebase began: the commits down to it belong to it."""
     is_open: bool = False
     """Whether it is a rebase, and its record does not say where it began."""
+    is_within: bool = False
+    """Whether one move of the base landed it with members after it: CI tested their tree, and not its own."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what programs read."""
@@ -179,6 +181,7 @@ class Verification:
             landing.improve(Proof.UNPROVED, verdict.get("why") or "no tree to compare with is known")
         else:
             landing.improve(Proof.DIFFERS, "the record says that other content landed than was tested")
+        landing.is_within = record["how"] == "base_move" and landed["tree"] != record["candidate"]["tree"]
         landing.is_open = record["method"] == "rebase" and before is None
         landing.pull_request = record["members"][-1]["number"]
         ref = record.get("ref")
@@ -211,6 +214,8 @@ class Verification:
             for part in found[place + 1 : places.get(landing.before or "", 0)]:
                 if part.proof is None:
                     part.proof, part.pull_request = Proof.PROVED, landing.pull_request
+        if found[0].proof is Proof.PROVED and found[0].is_within:
+            found[0].proof, found[0].reason = Proof.UNPROVED, "CI tested its whole train, and the range ends within it"
         above: _Landing | None = None
         for landing in found:
             if landing.proof is not None:
