@@ -227,6 +227,17 @@ def test_verify_counts_no_landing_of_another_repository_or_branch(clone: History
     clone.git("remote", "remove", "origin")
     result = CliRunner().invoke(main.main, ["verify", "HEAD~4..", *options])
     assert (result.exit_code, "Give --repository" in result.stderr) == (2, True)
+    foreign = [each | {"repository": {"id": 8, "name": "mallory/widgets"}} for each in records]
+    result = CliRunner().invoke(
+        main.main, ["verify", "HEAD~4..", *bundle(tmp_path, [*map(json.dumps, map(signed, foreign))])]
+    )
+    assert (result.exit_code, result.stdout) == (0, "4 landings of mallory/widgets: 4 proved.\n")
+    foreign[0]["repository"] = {"id": 9, "name": "mallory/widgets"}
+    result = CliRunner().invoke(
+        main.main, ["verify", "HEAD~4..", *bundle(tmp_path, [*map(json.dumps, map(signed, foreign))])]
+    )
+    sentence = "Several repositories had the name mallory/widgets. Give the records of one of them."
+    assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
 
 
 def test_verify_names_each_fault_by_its_name(clone: HistoryMaker, tmp_path: Path) -> None:
@@ -349,7 +360,7 @@ def test_verify_by_the_api_asks_for_pages_and_keys(
     monkeypatch.setenv("IMQ_TOKEN", "imq_token")
     arguments = ["verify", "HEAD~4..", "-R", "acme/widgets"]
     result = CliRunner().invoke(main.main, arguments, catch_exceptions=False)
-    assert (result.exit_code, result.stdout) == (0, "4 landings: 4 proved.\n")
+    assert (result.exit_code, result.stdout) == (0, "4 landings of acme/widgets: 4 proved.\n")
     path = "/api/v1/repositories/acme/widgets/landings?limit=100"
     assert asked == ["/.well-known/imq-keys.json", path, f"{path}&cursor=2"]
 

@@ -196,10 +196,18 @@ class Verification:
             return True
         return all(each.proof is Proof.PROVED for each in self._landings.values())
 
+    @property
+    def repository(self) -> str | None:
+        """Return whose records count; None while there are none."""
+        return next(iter(self._repositories.values()), None)
+
     def landings(self) -> list[_Landing]:
         """Return the landings, newest first, each with its proof. Raises HistoryError for an unclear repository."""
         if len(self._repositories) != 1 and (shown := {*self._repositories.values(), *self._names_of_others()}):
-            raise HistoryError(f"The records are of {', '.join(sorted(shown))}. Give --repository OWNER/REPO.")
+            names = ", ".join(sorted(shown))
+            if len(shown) == 1 and len(self._repositories) > 1:
+                raise HistoryError(f"Several repositories had the name {names}. Give the records of one of them.")
+            raise HistoryError(f"The records are of {names}. Give --repository OWNER/REPO.")
         for number, records in self._others.items():
             for each in records:
                 if number in self._repositories:
@@ -338,7 +346,9 @@ def verify(  # noqa: PLR0913
         stop(ExitCode.USAGE, on_one_line(str(error)))
     counts = Counter(each.proof for each in found)
     if as_json:
-        echo_json({"landings": [each.as_json() for each in found], "summary": {each: counts[each] for each in Proof}})
+        summary = {each: counts[each] for each in Proof}
+        shown = [each.as_json() for each in found]
+        echo_json({"repository": verification.repository, "landings": shown, "summary": summary})
     else:
         for each in found:
             if each.proof is not Proof.PROVED:
@@ -346,7 +356,8 @@ def verify(  # noqa: PLR0913
                 echo(f"{each.commit.sha[:12]}  {each.proof}  {number:6} {on_one_line(each.commit.subject)[:_SUBJECT]}")
                 echo(f"              {on_one_line(each.reason)}")
         figures = ", ".join(f"{counts[each]:,} {each}" for each in Proof if counts[each])
-        echo(f"{counted(len(found), 'landing')}: {figures}.")
+        of = f" of {on_one_line(verification.repository)}" if verification.repository else ""
+        echo(f"{counted(len(found), 'landing')}{of}: {figures}.")
     sys.exit(_CODES[max((each.proof or Proof.FORGED for each in found), key=_ORDER.index)])
 
 
