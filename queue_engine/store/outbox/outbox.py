@@ -166,12 +166,17 @@ PURGE = delete(outbox).where(outbox.c.due_at.is_(None), outbox.c.updated_at < bi
 
 
 @cache
-def settle(names: tuple[str, ...]) -> Any:
-    """End the lease, and set these columns of the claimed version: a newer version keeps its own."""
+def settle(names: tuple[str, ...], *, again: bool) -> Any:
+    """End the lease, and set these columns of the claimed version: a newer version keeps its own.
+
+    `again`: GitHub does not show the claimed version, so that a newer one is not put off any longer than that one.
+    """
     newer = outbox.c.version != bindparam("its_version")
-    kept = {
-        name: case((newer, outbox.c[name]), else_=bindparam(f"its_{name}", type_=outbox.c[name].type)) for name in names
-    }
+    given = {name: bindparam(f"its_{name}", type_=outbox.c[name].type) for name in names}
+    kept = {name: case((newer, outbox.c[name]), else_=value) for name, value in given.items()}
+    if again:
+        sooner = and_(newer, outbox.c.due_at < given["due_at"])
+        kept["due_at"] = case((sooner, outbox.c.due_at), else_=given["due_at"])
     return update(outbox).where(_HELD).values(lease_owner=None, leased_until=None, **kept).returning(outbox)
 
 
@@ -465,12 +470,13 @@ class Outbox:
         await self._connection.execute(CHANGE, {**facts, "its_id": item.id})
 
     async def _settle(self, item: OutboxItem, **values: object) -> Row[Any] | None:
-        """End the lease. `values` are for the claimed version; a newer one keeps its due time and count.
+        """End the lease. `values` are for the claimed version; a newer one keeps its count, and a due time before them.
 
         Returns the present row, None if the lease was lost.
         """
         kept = {f"its_{name}": value for name, value in values.items()}
-        settled = await self._connection.execute(settle(tuple(values)), {**kept, **_held(item)})
+        ended = settle(tuple(values), again=values["due_at"] is not None)
+        settled = await self._connection.execute(ended, {**kept, **_held(item)})
         row: Row[Any] | None = settled.one_or_none()
         return row
 

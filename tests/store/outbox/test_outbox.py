@@ -76,6 +76,20 @@ async def test_done_is_due_again_when_something_newer_was_wanted_meanwhile(t: Tr
     assert (newer.version, newer.remote_id) == (item.version + 1, 99)
 
 
+async def test_newer_words_wait_no_longer_than_the_retry_of_those_that_failed(t: Transaction) -> None:
+    """P6: words that may wait for an hour beside those that GitHub shows do not wait while it shows none."""
+    await want(t)
+    item = await take(t)
+    await want(t, now=NOW + 9 * SOON)
+    await t.outbox.retry(item, at=NOW + SOON, error="502")
+    assert await t.outbox.next_due() == NOW + SOON
+    item = await take(t, now=NOW + SOON)
+    assert (item.attempts, item.version) == (0, 2), "a newer state has its own count"
+    await want(t, now=NOW + 9 * SOON)
+    await t.outbox.hold(item, at=NOW + 2 * SOON, since=NOW)
+    assert await t.outbox.next_due() == NOW + 2 * SOON
+
+
 async def test_created_ids_are_known_to_every_later_item(t: Transaction) -> None:
     """What was created once is edited from then on, and created again only when somebody deleted it."""
     await want(t, CHECK_RUN)
