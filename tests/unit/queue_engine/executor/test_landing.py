@@ -6,11 +6,11 @@ from queue_engine.domain.facts import Commit
 from queue_engine.domain.known_facts import Fact, Push, of_branch
 from queue_engine.domain.model import Entry, EntryStatus, RedBase
 from queue_engine.domain.reasons import Reason
-from queue_engine.executor.landing import land
+from queue_engine.executor.landing import land, settle_pending_merge
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, PENDING, POLICY, READY, REPOSITORY
+from tests.unit.queue_engine.examples import CHECKING, HOUR, NOW, PENDING, POLICY, READY, REPOSITORY, pull
 
 AS_TESTED = Commit("landed-1", "tree-of-head-1", ("base-1", "head-1"))
 OTHERWISE = Commit("landed-1", "tree-of-something", ("base-1", "head-1"))
@@ -197,6 +197,23 @@ async def test_merge_of_a_departed_entry_that_was_settled_before_lands_no_second
     # The base may have moved since, and what it is now was not tested.
     assert after is not None
     assert after.red is not None
+
+
+async def test_merge_of_a_departed_entry_waits_while_its_pull_request_is_queued_again(scene: Setup) -> None:
+    """P1: the pass over the present entry reads what GitHub did; the former one is settled once that has left."""
+    await scene.front(status=READY, tested_tree=AS_TESTED.tree)
+    async with scene.store.transaction() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+        assert entry is not None
+        await tx.pending_merges.put(entry, NOW)
+    scene.github.pull = pull(open=False)
+    await settle_pending_merge(scene.engine, REPOSITORY, 1)
+    assert scene.github.asked == []
+    async with scene.store.transaction() as tx:
+        await tx.entries.remove(entry)
+    await settle_pending_merge(scene.engine, REPOSITORY, 1)
+    async with scene.store.reading() as tx:
+        assert await tx.pending_merges.find(REPOSITORY.id, 1) is None
 
 
 async def test_landing_forgets_the_refusals_of_its_pull_request_alone(scene: Setup) -> None:

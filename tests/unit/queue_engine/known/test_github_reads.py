@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from queue_engine.domain.errors import NotFound, ReadLagError, StaleRead
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.known_facts import KEPT, NAMED, RULES, KnownName, of_branch, of_commit
+from queue_engine.domain.port import GitHubPorts, MergeState, PendingMerge
 from queue_engine.known.github_reads import GitHubReads
 from queue_engine.known.own_writes import Forwarding, OwnWrites
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, comparison, pull, rules
@@ -118,9 +120,21 @@ WRITES = {
 """Calls that change something, after which nothing certain is known."""
 
 
+CALLS = sorted({name for port in GitHubPorts.__mro__ for name in vars(port) if not name.startswith("_")})
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_of_the_ports_is_handed_on_with_its_arguments(call: str) -> None:
+    """What a layer does not answer itself, the next one is asked, in the same words."""
+    inner = Mock()
+    answer = getattr(Forwarding(inner), call)(REPOSITORY, 1, some=2)
+    getattr(inner, call).assert_called_once_with(REPOSITORY, 1, some=2)
+    assert answer is getattr(inner, call).return_value
+
+
 def test_every_call_of_the_port_is_compared_or_believed_for_a_reason() -> None:
     """Each read is compared with what is known, or the table says why nothing can contradict it."""
-    calls = {name for name in vars(Forwarding) if not name.startswith("_")}
+    calls = set(CALLS)
     compared = {*vars(GitHubReads), *vars(OwnWrites)}
     assert calls - compared - WRITES <= set(BELIEVED)
     assert not set(BELIEVED) & compared
@@ -154,6 +168,22 @@ async def test_own_writes_are_known_once_they_are_answered(scene: Setup) -> None
     inner.answers["commit"] = NotFound("Not Found", status=404)
     with pytest.raises(StaleRead):
         await github.commit(REPOSITORY, "landed")
+
+
+@pytest.mark.parametrize("call", ["merge_in_background", "pending_merge"])
+async def test_merge_in_the_background_is_known_once_github_answers_that_it_landed(scene: Setup, call: str) -> None:
+    """No answer counts before, and none without the commit."""
+    github, inner = scene.github, scene.inner
+    how = ("uuid",) if call == "pending_merge" else ("head-1", MergeMethod.MERGE)
+    inner.answers["pull_request"] = pull(updated_at=NOW)
+    for pending in (PendingMerge(MergeState.PENDING, sha="landed"), PendingMerge(MergeState.MERGED)):
+        inner.answers[call] = pending
+        assert await getattr(github, call)(REPOSITORY, 1, *how) == pending
+        await github.pull_request(REPOSITORY, 1)
+    inner.answers[call] = PendingMerge(MergeState.MERGED, sha="landed")
+    await getattr(github, call)(REPOSITORY, 1, *how)
+    with pytest.raises(StaleRead, match="merged"):
+        await github.pull_request(REPOSITORY, 1)
 
 
 async def test_listed_pull_requests_are_corrected(scene: Setup) -> None:
