@@ -1,9 +1,12 @@
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
+from queue_engine.core.concurrency import wakeup
+from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifier
 
 NEVER = timedelta(hours=1)
 AT_ONCE = timedelta(0)
@@ -63,29 +66,43 @@ async def test_wakeup_of_a_topic_wakes_only_its_waiters() -> None:
     await asyncio.gather(*waiting)
 
 
-async def left(wakeup: Wakeup, waiter: WakeupListener) -> bool:
-    """Leave work to another process as long as the waiter does; the test waits for none of it."""
-    wakeup.notify("jobs", by_other=True)
-    waiter.delay, before = timedelta(microseconds=1), waiter.delay
-    try:
-        return not await waiter.wait(NEVER)
-    finally:
-        waiter.delay = before
-
-
-@pytest.mark.process
-async def test_loop_leaves_work_of_other_processes_to_them_longer_until_it_finds_some() -> None:
+async def test_loop_leaves_work_of_other_processes_to_them_longer_until_it_finds_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Of several workers one does the work; the others check whether it is done, and again after a second at most."""
-    wakeup = Wakeup()
-    waiter, delays = wakeup.waiter({"jobs"}, shared=True), list[timedelta]()
-    for _ in range(4):
-        delays.append(waiter.delay)
-        assert await left(wakeup, waiter)
-        waiter.served(found=False)
-    assert delays == [timedelta(milliseconds=each) for each in (250, 500, 1000, 1000)]
-    assert await left(wakeup, waiter)
-    waiter.served(found=True)
-    assert waiter.delay == delays[0]
+    waited = list[timedelta]()
+
+    async def end_at_once(event: asyncio.Event, at_most: timedelta) -> bool:
+        waited.append(at_most)
+        return event.is_set()
+
+    monkeypatch.setattr(wakeup, "_set_within", end_at_once)
+    wakeups = Wakeup()
+    waiter = wakeups.waiter({"jobs"}, shared=True)
+    for found in (False, False, False, False, True, False):
+        wakeups.notify("jobs", by_other=True)
+        assert not await waiter.wait(NEVER)
+        waiter.served(found=found)
+    assert waited[::2] == [NEVER] * 6
+    assert waited[1::2] == [timedelta(milliseconds=each) for each in (250, 500, 1000, 1000, 1000, 250)]
+
+
+def test_note_of_a_commit_is_work_for_the_first_worker_if_a_web_sent_it_and_for_its_sender_otherwise() -> None:
+    """Whoever else reads it leaves the work to that process; after a new connection all may have missed some."""
+    received = list[tuple[str | None, bool]]()
+    nothing: Any = None
+
+    def notify(topic: str | None, *, by_other: bool) -> None:
+        received.append((topic, by_other))
+
+    own = DatabaseNotifier()
+    listener = DatabaseListener(nothing, own, notify, clock=nothing, random=nothing)
+    listener._receive(f"{own._name} worker proof")
+    assert (listener.connected, received.pop()) == (True, (None, True))
+    for listener._first in (True, False):
+        for sender in ("web", "worker"):
+            listener._receive(f"another {sender} jobs")
+            assert received.pop() == ("jobs", (listener._first, sender) != (True, "web"))
 
 
 async def test_loop_whose_work_each_process_does_leaves_none_to_others() -> None:
