@@ -78,6 +78,10 @@ async def test_run_ends_when_its_member_waits_again_or_leaves(t: Transaction) ->
     assert back == await t.entries.get(first.id)
     assert (back.run, back.head, back.head_proved) == (NOT_BEGUN, "updated", False)
     assert await stored_runs(t) == 0
+    leaving = await t.entries.save(replace(trouble, run=WHOLE))
+    assert await stored_runs(t) == 1
+    await t.entries.remove(leaving)
+    assert await stored_runs(t) == 0
 
 
 async def test_members_name_their_run_and_each_has_what_was_asked_for_it_alone(t: Transaction) -> None:

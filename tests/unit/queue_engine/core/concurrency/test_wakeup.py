@@ -8,7 +8,8 @@ from queue_engine.core.concurrency import wakeup
 from queue_engine.core.concurrency.wakeup import Wakeup
 from queue_engine.core.database.listener import DatabaseListener, DatabaseNotifier
 
-NEVER = timedelta(hours=1)
+NEVER = timedelta(seconds=10)
+"""Longer than any of these tests takes: one whose wakeup is lost fails then."""
 AT_ONCE = timedelta(0)
 
 
