@@ -241,6 +241,16 @@ async def test_landing_by_merges_that_meets_a_mismatch_ends_and_leaves_the_queue
     assert await numbers(state) == [2]
 
 
+async def test_landing_by_merges_that_a_killed_pass_began_has_all_members_verified_again(store: Store) -> None:
+    """P4: nothing was requested yet, and the second member may have been withdrawn meanwhile."""
+    github = TrainGitHub(branch_tip=BASE)
+    state, run = await two_passed(store, github, state=RunState.LANDING, merges_onto="base-1")
+    assert await continue_landing(state, run) is None
+    assert github.named("merge") == []
+    await state.load()
+    assert [(each.state, each.numbers) for each in state.runs] == [(RunState.PASSED, (1, 2))]
+
+
 async def test_rest_of_a_train_lands_on_the_commit_of_the_part_that_landed(store: Store) -> None:
     """P1: the tree of its first member is compared on top of that part."""
     github = TrainGitHub(snapshots={}, refuses_outdated=False)
