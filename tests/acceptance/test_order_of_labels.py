@@ -38,7 +38,6 @@ async def test_labels_of_one_second_land_in_the_order_of_their_webhooks(tmp_path
         assert world.landed() == [pull.number for pull in pulls]
 
 
-@pytest.mark.thorough
 async def test_later_label_that_shows_first_waits_until_the_earlier_one_is_answered(world: World) -> None:
     """The webhooks come in the same instant; only the read of the first pull request lags."""
     first, second = world.open("first"), world.open("second")

@@ -1,6 +1,6 @@
 """A change records events, which are published after its commit and never before."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -12,8 +12,9 @@ from queue_engine.core.observability.trace import recording
 from queue_engine.domain.model import WHOLE_QUEUE, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.store import Store, Transaction
-from tests.store.examples import NOW, REPOSITORY, queue, stand
+from queue_engine.store import Store, Transaction, WakeupKind
+from tests.store.examples import NOW, REPOSITORY, SOON, queue, stand
+from tests.store.outbox.outbox_examples import COMMENT, LABEL, want
 from tests.unit.queue_engine.engine_setup import Setup
 
 
@@ -77,6 +78,32 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
         await change.record("paused", standing, reason=Reason.FROZEN)
     assert happened[:2] == ["committed", "paused"]
     assert sorted(map(str, happened[2:])) == ["queues", "timeline"]
+
+
+DUE: dict[str, tuple[WakeupKind, Callable[[Transaction], Awaitable[object]]]] = {
+    "job": (WakeupKind.JOBS, lambda tx: tx.jobs.enqueue(kind="kind", request={}, process_id="other", now=NOW)),
+    "jobs": (WakeupKind.JOBS, lambda tx: tx.jobs.enqueue_all(kind="kind", requests=[("other", {})], now=NOW)),
+    "hastened job": (WakeupKind.JOBS, lambda tx: tx.jobs.hasten("process", NOW)),
+    "queue": (WakeupKind.QUEUES, lambda tx: tx.queues.wake(1, NOW)),
+    "comment": (WakeupKind.OUTBOX, lambda tx: want(tx, COMMENT)),
+    "label": (WakeupKind.OUTBOX, lambda tx: want(tx, LABEL)),
+    "comment again": (WakeupKind.OUTBOX, lambda tx: tx.outbox.resend(REPOSITORY.id, 1, due=NOW)),
+    "released comments": (WakeupKind.OUTBOX, lambda tx: tx.outbox.release(REPOSITORY.id, NOW)),
+}
+
+
+@pytest.mark.parametrize("what", DUE)
+async def test_change_that_makes_something_due_wakes_the_loop_that_does_it(
+    sqlite_database: Database, what: str
+) -> None:
+    """P6: otherwise a label, say, is answered only when the loop next polls."""
+    kind, make_due = DUE[what]
+    store = Store(sqlite_database)
+    async with store.transaction() as tx:
+        await tx.jobs.enqueue(kind="kind", request={}, process_id="process", now=NOW, not_before=NOW + SOON)
+    async with store.transaction() as tx:
+        await make_due(tx)
+        assert tx.due == {kind}
 
 
 async def test_change_gives_the_spans_of_ended_entries_to_the_exporter_only_when_it_is_committed(
