@@ -109,6 +109,17 @@ async def test_label_of_a_killed_process_lands_before_later_ones(world: World, l
     assert world.landed() == [pull.number for pull in pulls]
 
 
+async def test_label_that_a_killed_process_held_is_answered_as_soon_as_the_next_one_starts(world: World) -> None:
+    """P2: on SQLite no other process can have the lease, so that the start ends it."""
+    pull = world.open("first")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    assert await claimed_elsewhere(world)
+    await world.kill()
+    await world.restart()
+    await world.until(lambda: pull.merged, within=SECOND)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("why", [None, "outdated_read"])
 async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World, why: str | None) -> None:
@@ -155,7 +166,6 @@ async def test_label_that_a_sweep_finds_lands_after_the_earlier_one(world: World
     assert world.landed() == [pull.number for pull in pulls]
 
 
-@pytest.mark.thorough
 async def test_label_whose_processes_die_holds_up_later_ones_for_a_minute(world: World) -> None:
     """P5: the later label lands all the same, and so does one for another base branch or with another label at once."""
     world.unsettled = "a dead letter waits for an operator"

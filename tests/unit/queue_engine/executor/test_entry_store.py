@@ -1,24 +1,28 @@
 """Changes of the front are stored with their events and the limit of its checks, on both databases."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 from structlog.testing import capture_logs
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.errors import Forbidden, TransitionError, Unavailable
+from queue_engine.domain.errors import Forbidden, InvariantError, TransitionError, Unavailable
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import Entry, TimelineEvent
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.executor.run_store import CheckResults, EntryChange, EntryUpdates
+from queue_engine.known.own_writes import merged_by_imq
 from queue_engine.planner.actions import Facts
 from queue_engine.rules.transitions import blocked
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
+from queue_engine.store.tables import consents
 from tests.store.examples import changed
 from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import (
@@ -65,6 +69,25 @@ async def test_change_of_status_that_the_table_does_not_have_is_refused_and_noth
         await save(EntryUpdates(scene.engine, POLICY), before[0])
     async with scene.store.reading() as tx:
         assert await tx.entries.of_queue(queue.id) == before
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+async def test_merge_request_is_stored_before_it_is_sent_and_only_for_a_head_in_the_ledger(
+    sqlite_database: Database, agreed: bool
+) -> None:
+    """P2: GitHub may carry out the request of a killed process. P4: nothing lands without its consent."""
+    scene = Setup(Store(sqlite_database))
+    await scene.front(status=READY)
+    async with scene.store.transaction() as tx:
+        before = await tx.entries.find(REPOSITORY.id, 1)
+        assert before is not None
+        if not agreed:
+            await tx.connection.execute(delete(consents))
+    keeper, requested = EntryUpdates(scene.engine, POLICY), changed(before, merge_requested_at=NOW)
+    with nullcontext() if agreed else pytest.raises(InvariantError):
+        await keeper.save(before, requested, depth=1, how=EntryChange(before_merge=True))
+    async with scene.store.reading() as tx:
+        assert await merged_by_imq(tx, before, NOW) is agreed
 
 
 async def test_entry_that_is_blocked_keeps_its_place_and_people_read_why(sqlite_database: Database) -> None:
