@@ -1,16 +1,17 @@
 """Notices that functions create, and those that they leave out, on both databases."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from queue_engine.config.model import CommentRules, Policy
+from queue_engine.config.model import CommentRules, Policy, TrainRules
 from queue_engine.core.database.database import Database
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.notice import BlockerFacts, CommandReply, Notice, NoticeKind
-from queue_engine.domain.policy import CommentPolicy
+from queue_engine.domain.policy import Candidates, CommentPolicy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change
@@ -107,6 +108,23 @@ async def test_notice_estimates_from_what_landed_on_this_branch_before(store: St
     notice = await progress(store, second, NoticeKind.QUEUED)
     assert notice is not None
     assert notice.eta == (NOW + 10 * MINUTE, NOW + 15 * MINUTE)
+
+
+@pytest.mark.parametrize("trains", [False, True])
+async def test_first_words_wait_only_for_an_entry_that_may_land_at_once(store: Store, trains: bool) -> None:
+    """P6: a label is answered at once. P7: one that lands at once costs one comment less."""
+    front, second = await joined(store, 1, 2)
+    policy = replace(ALL, trains=TrainRules(Candidates.PUSH if trains else Candidates.OFF))
+    later = NOW + policy.comment_debounce
+    for entry, due in ((front, later), (second, later if trains else NOW)):
+        await progress(store, entry, NoticeKind.QUEUED, policy)
+        async with store.transaction() as tx:
+            assert await tx.outbox.next_due() == due
+            for _ in range(due == NOW):
+                item = await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE)
+                assert item is not None
+                await tx.outbox.created(item, 5)
+                await tx.outbox.done(item, NOW)
 
 
 # How much
