@@ -58,6 +58,18 @@ async def test_trains_are_off_for_a_day_or_until_rules_change(
     assert (state.entries[0].status is EntryStatus.CHECKING) is is_off
 
 
+async def test_run_to_whose_branch_somebody_pushed_is_ended(store: Store) -> None:
+    """P1: the checks of the branch may be those of another commit."""
+    state, run = await a_state(store, a_github(branch_tip=Unavailable("down")), (1,))
+    await state.save_run(replace(run, new_head="pushed"))
+    await state.remember(replace(state.memory, base_tip=None))
+    await a_pass(state).run()
+    async with store.reading() as tx:
+        ended = await tx.runs.get(run.id or 0)
+    assert ended is not None
+    assert ended.state is RunState.ENDED
+
+
 async def test_queue_whose_trains_were_switched_off_costs_no_more_than_one_that_had_none(store: Store) -> None:
     """P7: its runs end, and neither memory nor mark is left."""
     state, run = await a_state(store, a_github(), (1,))
