@@ -129,7 +129,7 @@ class QueueMachine(RuleBasedStateMachine):
         front = self._standing(branch)[0]
         before = front.entry
         begins = before.status is EntryStatus.PENDING
-        after = changed(before, status=EntryStatus.CHECKING if begins else EntryStatus.PENDING)
+        after = changed(before, status=EntryStatus.CHECKING) if begins else replace(before, run=before.run.ended())
         front.entry = self._within(lambda t: t.entries.save(after))
         self.stale.append(before)
 
