@@ -172,8 +172,9 @@ def landing_of(passport: Sequence[Any], keys: Keys) -> dict[str, Any]:
         raise PassportError(PassportErrorKind.MALFORMED, f"its record lacks a part ({fault})") from None
     if expected != [payload(each) for each in found]:
         raise PassportError(PassportErrorKind.CONTRADICTORY, "its statements do not follow from its record")
-    for until in {keys[each].get("until") for one in passport for each in _key_ids(one) if each in keys} - {None}:
-        if datetime.fromisoformat(record["landed"]["at"]) > datetime.fromisoformat(until) + _TOLERANCE:
+    landed = datetime.fromisoformat(record["landed"]["at"])
+    for until in (keys[each].get("until") for one in passport for each in _key_ids(one) if each in keys):
+        if until is not None and landed > datetime.fromisoformat(until) + _TOLERANCE:
             raise PassportError(PassportErrorKind.FOREIGN_KEY, f"its key signed no more from {until} on")
     return record
 
