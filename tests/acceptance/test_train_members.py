@@ -239,7 +239,6 @@ async def test_member_retargeted_while_its_merge_is_on_its_way_has_the_branch_th
         assert {"a.py", "c.py"} <= set(world.repository.files("main"))
 
 
-@pytest.mark.thorough
 async def test_resume_within_a_stopped_landing_lets_nothing_land_before_the_tip_is_tested(tmp_path: Path) -> None:
     """P1: `/resume` ends the pause of the maintainer, and not the wait for the checks of a tip that nothing tested."""
     async with a_landing(tmp_path, "squash", say("/pause")) as landing:
