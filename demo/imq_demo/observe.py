@@ -12,9 +12,10 @@ from github_emulator import App, GitHub, PullRequest, PullRequestHandle
 from imq_demo import comments
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.notice import MARKER, WAITING, Notice, NoticeKind, kind_of
 from queue_engine.domain.policy import Mode
+from queue_engine.domain.run import CandidateTrigger, Run, RunState
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
 
@@ -81,22 +82,27 @@ def observe_queue(database: Path, *, after: int = 0) -> ObservedQueue:
     """
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=5)) as connection:
         entries = connection.execute(
-            "SELECT number, status, pending_checks FROM entries LEFT JOIN runs ON runs.id = run_id WHERE unmet IS NULL"
-            " ORDER BY entries.queue_id, priority DESC, seq"
+            "SELECT number, state, trigger, pending_checks FROM entries LEFT JOIN runs ON runs.id = run_id"
+            " WHERE unmet IS NULL ORDER BY entries.queue_id, priority DESC, seq"
         ).fetchall()
         rows = connection.execute(
             "SELECT id, number, event, reason FROM timeline WHERE id > ? ORDER BY id", (after,)
         ).fetchall()
         unsent = connection.execute("SELECT count(*) FROM outbox WHERE due_at IS NOT NULL AND NOT dead").fetchone()[0]
     places = {
-        number: QueuePosition(position, status, tuple(json.loads(pending_checks or "[]")))
-        for position, (number, status, pending_checks) in enumerate(entries)
+        number: QueuePosition(position, _status(state, trigger), tuple(json.loads(pending_checks or "[]")))
+        for position, (number, state, trigger, pending_checks) in enumerate(entries)
     }
     events = [
         Event(row, number, f"{event}: {reason.replace('_', ' ')}" if reason else event)
         for row, number, event, reason in rows
     ]
     return ObservedQueue(places, events, unsent)
+
+
+def _status(state: str | None, trigger: str | None) -> str:
+    run = Run(state=RunState(state) if state else None, trigger=CandidateTrigger(trigger) if trigger else None)
+    return EntryStatus.of(run).value
 
 
 _APART = 0.2
