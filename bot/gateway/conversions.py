@@ -95,6 +95,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         merged_at=answer.merged_at,
         merged_by=answer.merged_by.login if answer.merged_by else None,
         default_branch=answer.base.repo.default_branch if answer.base.repo else "",
+        by_rest=True,
     )
 
 
@@ -211,6 +212,7 @@ def check_suite(answer: CheckSuiteAnswer, *, own_app_id: int) -> CheckSuite:
         app_id=answer.app.id if answer.app else None,
         created_at=_utc(answer.created_at),
         own=answer.app is not None and answer.app.id == own_app_id,
+        id=answer.id,
     )
 
 

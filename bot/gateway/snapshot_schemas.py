@@ -186,6 +186,12 @@ class MergeRequestPart(Part):
     merge_method: str
 
 
+class BaseEventPart(Part):
+    """`BaseRefChangedEvent` or `BaseRefForcePushedEvent`."""
+
+    created_at: datetime
+
+
 class PullPart(Part):
     """`PullRequest`."""
 
@@ -221,6 +227,8 @@ class PullPart(Part):
     """Of people who may write."""
     review_requests: Listed[ReviewRequestPart] = ()
     review_threads: Threads | None = None
+    timeline_items: Listed[BaseEventPart] = ()
+    """The last event of its base branch."""
 
 
 class RepositoryPart(Part):
@@ -309,6 +317,9 @@ _PULL_REQUEST = """
         nodes { asCodeOwner requestedReviewer { ... on User { login } ... on Team { combinedSlug } } }
       }
       reviewThreads(first: 100) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
+      timelineItems(last: 1, itemTypes: [BASE_REF_CHANGED_EVENT, BASE_REF_FORCE_PUSHED_EVENT]) {
+        nodes { ... on BaseRefChangedEvent { createdAt } ... on BaseRefForcePushedEvent { createdAt } }
+      }
 """
 _COLLABORATORS = """
     collaborators(login: $login, first: 1) @include(if: $person) { edges { permission node { login databaseId } } }

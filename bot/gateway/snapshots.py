@@ -171,6 +171,7 @@ class Snapshots(RepositoryApi):
             code_owners=_code_owners(pull),
             review_requests=tuple(_name(each) or "a team or bot" for each in pull.review_requests),
             failing=_is_failing(_head(pull)),
+            base_changed_at=max((each.created_at for each in pull.timeline_items), default=None),
             open_conversations=await self._open_conversations(repository, pull.number, threads),
         )
 

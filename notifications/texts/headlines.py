@@ -39,6 +39,7 @@ WHY: Mapping[Reason, str] = {
     Reason.CHECKS_TIMED_OUT: ": a required check did not finish",
     Reason.CHECKS_BROKE_DOWN: ": a required check ended without a result",
     Reason.CHECK_ABSENT: ": a required check never reported",
+    Reason.TESTED_ON_ANOTHER_BASE: ": its checks ran on another base",
     Reason.HEAD_CHANGED: ": new commits were pushed",
     Reason.CONFLICT: ": merge conflicts",
     Reason.APPROVAL_MISSING: ": an approval is missing",

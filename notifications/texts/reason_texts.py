@@ -229,6 +229,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "A required check did not report on the head of the pull request, and nothing runs that could report it.",
         "Push a commit, or run the check on this head." + REQUEUE,
     ),
+    Reason.TESTED_ON_ANOTHER_BASE: ReasonText(
+        "The base branch was changed or moved back after the checks of this head began, so they tested another merge.",
+        "Push a commit, so that CI tests it on {base}." + REQUEUE,
+    ),
     Reason.WORKFLOW_WITHOUT_JOBS: ReasonText(
         "A workflow run ended before any of its jobs began, so a required check cannot report. GitHub does that when "
         "it cannot read the workflow file.",
@@ -504,6 +508,10 @@ NOT_READY: Mapping[Reason, ReasonText] = {
         "A required check did not report on the head of the pull request, and nothing runs that could report it.",
         "Push a commit, or run the check on this head. If a path filter skips its workflow, let the workflow run and "
         "skip the job instead.",
+    ),
+    Reason.TESTED_ON_ANOTHER_BASE: ReasonText(
+        "The base branch was changed or moved back after the checks of this head began, so they tested another merge.",
+        "Push a commit, so that CI tests it on {base}.",
     ),
 }
 

@@ -17,6 +17,7 @@ from queue_engine.rules.checks import (
     is_rerun_in_queue,
     judge,
     report_on_base,
+    reports_since,
 )
 from queue_engine.rules.eligibility import (
     Answer,
@@ -27,7 +28,7 @@ from queue_engine.rules.eligibility import (
     waits,
 )
 from queue_engine.rules.priority import precedence_of
-from queue_engine.rules.readiness import judge_readiness
+from queue_engine.rules.readiness import FOR_REPORTS, judge_readiness
 from queue_engine.rules.reviews import (
     merge_method,
     missing_approval,
@@ -46,13 +47,17 @@ async def requirements_of(
     Raises GitHubError.
     """
     found = await _requirements_of(engine, repository, taken, policy, is_waiting=waiting is not None)
-    lacked = next((each for each in waiting.unmet if each.reason is Reason.CHECK_ABSENT), None) if waiting else None
+    lacked = next((each for each in waiting.unmet if each.reason in FOR_REPORTS), None) if waiting else None
     if waiting is None or lacked is None or waiting.head != taken.pull.head_sha:
         return found
     taken, requirements = found
     required = head_checks(requirements.rules, policy)
     reports = await engine.github.check_reports(repository, waiting.head, required) if required else ()
-    absent = lacked if absent_checks(required, reports) else None
+    counted = reports
+    if taken.base_changed_at is not None:
+        suites = await engine.github.check_suites(repository, waiting.head)
+        counted = reports_since(reports, suites, taken.base_changed_at)
+    absent = lacked if absent_checks(required, counted) else None
     failing = requirements.failing or failing_checks(judge(required, reports).failed, reports)
     return taken, replace(requirements, absent=absent, failing=failing)
 

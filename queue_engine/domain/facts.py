@@ -93,6 +93,8 @@ class PullRequest:
     merge_state: str = "unknown"
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""
     default_branch: str = ""
+    by_rest: bool = field(default=False, compare=False)
+    """Whether it was read by REST, whose answer has no event of its base."""
     base_repository: str = ""
     """The present full name, `owner/name`, of the base branch's repository."""
     updated_at: datetime | None = None
@@ -355,6 +357,12 @@ class Snapshot:
     below: tuple[StackMember, ...] = ()  # The open pull requests whose head branch is this base branch.
     stack: StackPosition | None = None  # Its place above another pull request, once IMQ has found it.
     head_guarded: bool = False  # Whether IMQ may push to the head branch although rules keep others from it.
+    base_changed_at: datetime | None = None
+    """When it got another base branch, or that one lost commits: checks that began before tested another merge.
+
+    GitHub Actions tests the head merged with the base of that time, also in a rerun (actions/runner #980, Microphysics
+    #1356, Start9Labs/start-technologies #3798).
+    """
     person_id: int | None = None
     """The number of the account with the login that the caller named; None where GitHub lists no such collaborator."""
 
@@ -479,6 +487,7 @@ class CheckSuite:
     """GitHub opens a suite of each App that may write checks at every push ("Check suites", REST reference)."""
     own: bool = False
     """Whether it is IMQ's own."""
+    id: int = 0
 
     @property
     def under_way(self) -> bool:

@@ -30,6 +30,7 @@ MAY_STILL_BE_MET = frozenset(
         Reason.CONVERSATIONS_UNRESOLVED,
         Reason.CHECKS_FAILED,
         Reason.CHECK_ABSENT,
+        Reason.TESTED_ON_ANOTHER_BASE,
     }
 )
 """Reasons that people remove without a new request: with `when_not_ready: wait` the pull request waits for that."""

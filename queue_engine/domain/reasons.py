@@ -88,6 +88,7 @@ class Reason(StrEnum):
     CHECKS_BROKE_DOWN = "checks_broke_down"
     CHECKS_NOT_REPEATED = "checks_not_repeated"
     CHECK_ABSENT = "check_absent"
+    TESTED_ON_ANOTHER_BASE = "tested_on_another_base"
     WORKFLOW_WITHOUT_JOBS = "workflow_without_jobs"
     WORKFLOWS_UNAPPROVED = "workflows_unapproved"
     BASE_STAYS_RED = "base_stays_red"
@@ -203,6 +204,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.CHECKS_BROKE_DOWN: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.CHECKS_NOT_REPEATED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.CHECK_ABSENT: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
+    Reason.TESTED_ON_ANOTHER_BASE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.WORKFLOW_WITHOUT_JOBS: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.WORKFLOWS_UNAPPROVED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),
     Reason.BASE_STAYS_RED: ReasonFacts(Outcome.FAILED, ReasonActor.MAINTAINER),

@@ -171,6 +171,14 @@ def leave_for_absent(entry: Entry, lacks: Absent, policy: Policy) -> Unmet | Deq
     return Unmet(entry, (UnmetRequirement(Reason.CHECK_ABSENT, lacks.detail),))
 
 
+def leave_for_base(entry: Entry, old: Iterable[CheckReport], policy: Policy) -> Unmet | Dequeue:
+    """Have an entry wait outside its queue for checks that test it on its present base, or leave as above."""
+    detail = few(tuple(sorted({each.name for each in old})))
+    if not waits(policy):
+        return Dequeue(Reason.TESTED_ON_ANOTHER_BASE, detail=detail)
+    return Unmet(entry, (UnmetRequirement(Reason.TESTED_ON_ANOTHER_BASE, detail),))
+
+
 def broken_runs(runs: Iterable[WorkflowRun], reports: Sequence[CheckReport]) -> list[WorkflowRun]:
     """Return the newest runs that ended without a job, each of its workflow and event."""
     newest = {(run.workflow, run.event): run for run in sorted(runs, key=lambda run: run.id)}

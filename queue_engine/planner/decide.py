@@ -11,7 +11,7 @@ request names the head. Before cached rules or merge methods dequeue an entry, I
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.config.merge_commit import needs_commits
 from queue_engine.config.model import Policy
@@ -22,7 +22,7 @@ from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RunState
-from queue_engine.planner.absent_checks import judge_absent, leave_for_absent
+from queue_engine.planner.absent_checks import judge_absent, leave_for_absent, leave_for_base
 from queue_engine.planner.actions import (
     Absent,
     Action,
@@ -46,7 +46,7 @@ from queue_engine.planner.member_rules import judge_landing, judge_member
 from queue_engine.planner.merge_errors import judge_refused_member, judge_refused_merge, judge_refused_update
 from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, prove
 from queue_engine.rules.check_progress import with_reports
-from queue_engine.rules.checks import expected_checks, judge, of_now, requires_own_check, run_checks
+from queue_engine.rules.checks import expected_checks, judge, of_now, reports_since, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.proof import proof_of
 from queue_engine.rules.reviews import approved_by, commit_message
@@ -273,6 +273,8 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if facts.reports is None:
         # The entry waited since its checks passed: for GitHub, or because its queue was blocked.
         return ReadFact(FactKind.CHECKS)
+    if (of_another_base := _of_another_base(entry, facts, policy)) is not None:
+        return of_another_base
     if not _is_green(entry, facts, policy):
         checking = enter(entry, RunState.TESTING, now)
         return Save(replace(checking, run=replace(checking.run, merge_requested_at=None, next_poll_at=now)))
@@ -282,6 +284,27 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     base_tip, tree = facts.comparison.base_tip, facts.comparison.head.tree
     tested = replace(entry, run=replace(entry.run, base_tip=base_tip, tested_tree=tree))
     return _merge(tested, facts.pull, method, facts, policy, now)
+
+
+def _of_another_base(entry: Entry, facts: Facts, policy: Policy) -> Action | None:
+    """Judge a head whose pull request had another base branch, or one that lost commits, once its checks had begun.
+
+    They tested another merge than this one; a run that began since counts.
+    """
+    if facts.snapshot is None and facts.pull is not None and facts.pull.by_rest:
+        return ReadFact(FactKind.SNAPSHOT)
+    since = None if facts.snapshot is None else facts.snapshot.base_changed_at
+    if since is None or not _is_green(entry, facts, policy):
+        return None
+    if facts.suites is None:
+        return ReadFact(FactKind.SUITES)
+    if entry.head != entry.queued_head:
+        # IMQ's update came after a change of base, which would have dequeued the entry: perhaps in the same second.
+        since -= timedelta(seconds=1)
+    counted = reports_since(facts.reports or (), facts.suites, since)
+    if _is_green(entry, replace(facts, reports=counted), policy):
+        return None
+    return leave_for_base(entry, set(facts.reports or ()) - set(counted), policy)
 
 
 def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, policy: Policy, now: datetime) -> Action:

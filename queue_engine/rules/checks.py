@@ -17,6 +17,7 @@ from queue_engine.domain.facts import (
     BranchRules,
     CheckReport,
     CheckState,
+    CheckSuite,
     FailingCheck,
     RequiredCheck,
     WorkflowRun,
@@ -375,3 +376,16 @@ def _needs_no_test(path: str, policy: Policy) -> bool:
     if path.startswith(_WORKFLOWS):
         return False
     return any(branch_matches(pattern, path) for pattern in policy.checks.untested_paths)
+
+
+def reports_since(
+    reports: Sequence[CheckReport], suites: Collection[CheckSuite], instant: datetime
+) -> tuple[CheckReport, ...]:
+    """Return the reports of runs that began after an instant: all, if the commit was pushed after it.
+
+    GitHub creates a suite for each App at a push, and for each run of Actions. A rerun keeps its suite, and its merge.
+    """
+    began = {each.id for each in suites if each.created_at is not None and each.created_at > instant}
+    if len(began) == len(suites) > 0:
+        return tuple(reports)
+    return tuple(each for each in reports if each.suite in began)

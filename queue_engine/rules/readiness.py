@@ -24,7 +24,9 @@ _UNCHANGED, _UNLISTED_CHANGE = timedelta(days=1), timedelta(hours=1)
 
 _RENEWABLE = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
 
-_UNLISTED = frozenset({Reason.CHECKS_FAILED, Reason.CHECK_ABSENT, Reason.CONVERSATIONS_UNRESOLVED})
+FOR_REPORTS = frozenset({Reason.CHECK_ABSENT, Reason.TESTED_ON_ANOTHER_BASE})
+"""Any report on the head may end these waits."""
+_UNLISTED = FOR_REPORTS | {Reason.CHECKS_FAILED, Reason.CONVERSATIONS_UNRESOLVED}
 """What changes without a change of `updated_at`, or may: no source says whether a resolved conversation changes it."""
 
 
@@ -61,7 +63,7 @@ def waits_for_check(entry: Entry, webhook: CheckOutcome) -> bool:
     """Return whether the entry waits until this check passes on its head, or for any report there."""
     if entry.head != webhook.head_sha:
         return False
-    if any(each.reason is Reason.CHECK_ABSENT for each in entry.unmet):
+    if any(each.reason in FOR_REPORTS for each in entry.unmet):
         return True
     awaited = {name for each in failing_in(entry.unmet) for name in (each.check, *each.jobs)}
     return webhook.passed and webhook.check_name in awaited

@@ -148,7 +148,7 @@ def _values(run: Run) -> dict[str, Any]:
 
 
 _REPOSITORIES: BindParameter[int] = bindparam("repositories", expanding=True)
-_WAIT_FOR_CHECKS = (Reason.CHECKS_FAILED, Reason.CHECK_ABSENT)
+_WAIT_FOR_CHECKS = (Reason.CHECKS_FAILED, Reason.CHECK_ABSENT, Reason.TESTED_ON_ANOTHER_BASE)
 _UNDER_WAY = union_all(
     select(entries.c.repository_id, entries.c.head, runs.c.candidate)
     .join(runs, runs.c.id == entries.c.run_id)

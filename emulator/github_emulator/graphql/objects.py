@@ -12,7 +12,7 @@ from github_emulator.graphql.connections import Info, connection
 from github_emulator.graphql.errors import Refused, not_accessible, not_found
 from github_emulator.graphql.review_requests import requested_reviewers, review_request
 from github_emulator.payloads import node_id, timestamp
-from github_emulator.state import PullRequest, Repository, Review, User
+from github_emulator.state import IssueEvent, PullRequest, Repository, Review, User
 
 Record = dict[str, Any]
 May = Callable[[str], bool]
@@ -132,6 +132,7 @@ class Objects:
                 requested_reviewers(self._github, pull),
                 partial(review_request, self._github, pull, self._may("members")),
             ),
+            "timelineItems": partial(_timeline, pull),
             "reviewThreads": connection(
                 pull.threads,
                 lambda found: {
@@ -311,3 +312,21 @@ def actor(user: User) -> Record:
 def label(found: Any) -> Record:
     """`Label`."""
     return {"id": node_id("Label", found.id), "name": found.name, "color": found.color}
+
+
+_SHOWN_EVENTS = {
+    "base_ref_changed": ("BASE_REF_CHANGED_EVENT", "BaseRefChangedEvent"),
+    "base_ref_force_pushed": ("BASE_REF_FORCE_PUSHED_EVENT", "BaseRefForcePushedEvent"),
+}
+"""The events that a timeline shows here, by their names in REST."""
+
+
+def _timeline(pull: PullRequest, info: Info, itemTypes: Sequence[str] | None = None, **bounds: Any) -> Record:  # noqa: N803
+    events = [each for each in pull.events if each.event in _SHOWN_EVENTS]
+    chosen = [each for each in events if itemTypes is None or _SHOWN_EVENTS[each.event][0] in itemTypes]
+    return connection(chosen, _timeline_item)(info, **bounds)
+
+
+def _timeline_item(event: IssueEvent) -> Record:
+    kind = _SHOWN_EVENTS[event.event][1]
+    return {"__typename": kind, "id": node_id(kind, event.id), "createdAt": timestamp(event.created_at)}

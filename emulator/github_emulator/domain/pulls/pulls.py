@@ -170,6 +170,10 @@ class Pulls:
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
 
+    def base_forced(self, pull: PullRequest, actor: Actor) -> None:
+        """Its base branch lost commits, or was moved back."""
+        self.record(pull, "base_ref_force_pushed", actor)
+
     def branch_gone(self, pull: PullRequest, repository: Repository, branch: str, actor: Actor) -> None:
         """Its head or base branch was deleted: it is closed when that is noticed, unless it has another one by then."""
         of_head = pull.head_repository is repository and pull.head_branch == branch

@@ -141,6 +141,8 @@ class Refs:
         brought = git.log(after, before) if pulls and after and before else []
         by_sha = {commit.sha: commit for commit in brought}
         for pull in pulls:
+            if forced and pull.repository is repository and pull.base_branch == branch:
+                self._pulls.base_forced(pull, actor)
             if after is None:
                 self._pulls.branch_gone(pull, repository, branch, actor)
             elif pull.head_repository is repository and pull.head_branch == branch:

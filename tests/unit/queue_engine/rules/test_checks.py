@@ -4,9 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.domain.facts import CheckState, RequiredCheck, is_own_check, unreported_check
+from queue_engine.domain.facts import CheckState, CheckSuite, RequiredCheck, is_own_check, unreported_check
 from queue_engine.domain.run import Run
-from queue_engine.rules.checks import former_checks, former_names, judge, not_run, required_checks, requires_own_check
+from queue_engine.rules.checks import (
+    former_checks,
+    former_names,
+    judge,
+    not_run,
+    reports_since,
+    required_checks,
+    requires_own_check,
+)
 from tests.unit.queue_engine.examples import NOW, POLICY, SECOND, report, rules
 
 PENDING, PASSED, FAILED = CheckState.PENDING, CheckState.PASSED, CheckState.FAILED
@@ -221,3 +229,25 @@ def test_failed_job_of_a_few_seconds_may_not_have_run(
         report(state=CheckState.FAILED, conclusion=conclusion, workflow=workflow), started_at=NOW - seconds * SECOND
     )
     assert not_run([failed]) == (failed if doubted else None)
+
+
+@pytest.mark.parametrize(
+    ("suites", "counted"),
+    [
+        ({1: -1, 2: -1}, ()),
+        ({1: -1, 2: 1}, (2,)),
+        ({1: 1, 2: 1}, (1, 2, None)),
+        ({1: 0, 2: 0}, ()),
+        ({}, ()),
+    ],
+)
+def test_reports_count_whose_runs_began_after_the_base_changed(
+    suites: dict[int, int], counted: tuple[int | None, ...]
+) -> None:
+    """P1: one that began before tested another merge. A status has no suite: it counts once all suites are newer."""
+    reports = [replace(report("ci"), suite=suite) for suite in (1, 2, None)]
+    made = [
+        CheckSuite("CI", True, "completed", "success", 1, created_at=NOW + at * SECOND, id=number)
+        for number, at in suites.items()
+    ]
+    assert tuple(each.suite for each in reports_since(reports, made, NOW)) == counted
