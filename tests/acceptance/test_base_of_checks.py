@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from github_emulator.ci.workflows import Job, Trigger
+from github_emulator import Job, Trigger
 from queue_engine.domain.landing_record import LandingResult
 from tests.acceptance.landing_witness import landings
 from tests.acceptance.test_checks_that_never_come import outside

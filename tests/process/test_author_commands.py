@@ -115,7 +115,7 @@ async def test_author_logs_in_and_lands_through_a_restart_of_the_server(tmp_path
         (tmp_path / "bundle.jsonl").write_text(exported)
         offline = ("--bundle", str(tmp_path / "bundle.jsonl"), "--server", f"http://127.0.0.1:{theatre.port}")
         verified = await shell.imq("verify", "main~1..main", *offline)
-        assert verified == "1 landing: 1 proved.\n"
+        assert verified == "1 landing of acme/widgets: 1 proved.\n"
 
         bad = theatre.repository.open_pull_request("Bad", head="bad", by="mona", files={"numbers.txt": "11\n"})
         shell.clone.fetch("bad")

@@ -260,7 +260,7 @@ class Verification:
 
 
 def _may_belong(part: Commit, landing: Commit) -> bool:
-    """Whether a rebase may have made a commit with the landing: GitHub makes all of them anew."""
+    """Whether a rebase may have made a commit with the landing: GitHub makes new commits of all."""
     return len(part.parents) == 1 and part.committer == landing.committer
 
 
