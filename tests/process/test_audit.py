@@ -200,7 +200,7 @@ def test_audit_merges_as_github_whatever_the_clone_has_configured(clone: History
 
 
 def test_audit_accuses_no_merge_by_a_driver_that_a_macro_chooses(clone: HistoryMaker) -> None:
-    """A bot merges in its clone, where attributes count; git's macros stand in the file at the top alone."""
+    """A bot merges in its clone, where attributes count; git reads macros in the file at the top alone."""
     clone.git("config", "merge.ours.driver", "true")
     lines = {"a.lock": "".join(f"{n}\n" for n in range(20))}
     clone.commit(lines | {".gitattributes": "[attr]lock merge=ours\n", ".a/.gitattributes": "*.lock lock\n"}, "Begin")

@@ -283,7 +283,7 @@ def test_verify_names_each_fault_by_its_name(clone: HistoryMaker, tmp_path: Path
 
 
 def test_verify_of_a_key_that_signs_no_more_proves_no_later_landing(clone: HistoryMaker, tmp_path: Path) -> None:
-    """Whoever has a former key signs nothing new by it; what it signed before stays proved."""
+    """A former key signs nothing new; what it signed before is proved."""
     keys = published(OURS)
     lines = [json.dumps(signed(record_of(clone, sha, number))) for number, sha in enumerate(landed(clone), start=1)]
     options = bundle(tmp_path, lines)

@@ -89,7 +89,7 @@ async def test_loop_leaves_work_of_other_processes_to_them_longer_until_it_finds
 
 
 def test_note_of_a_commit_is_work_for_the_first_worker_if_a_web_sent_it_and_for_its_sender_otherwise() -> None:
-    """Whoever else reads it leaves the work to that process; after a new connection all may have missed some."""
+    """Any other process leaves the work to that one; after a new connection all may have missed some."""
     received = list[tuple[str | None, bool]]()
     nothing: Any = None
 
