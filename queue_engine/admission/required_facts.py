@@ -52,12 +52,14 @@ async def requirements_of(
         return found
     taken, requirements = found
     required = head_checks(requirements.rules, policy)
-    reports = await engine.github.check_reports(repository, waiting.head, required) if required else ()
+    old = lacked.reason is Reason.TESTED_ON_ANOTHER_BASE
+    reports = await engine.github.check_reports(repository, waiting.head, required) if required or old else ()
     counted = reports
     if taken.base_changed_at is not None:
         suites = await engine.github.check_suites(repository, waiting.head)
         counted = reports_since(reports, suites, taken.base_changed_at)
-    absent = lacked if absent_checks(required, counted) else None
+    # Where nothing is required, whatever reports counts.
+    absent = lacked if absent_checks(required, counted) or (old and not counted) else None
     failing = requirements.failing or failing_checks(judge(required, reports).failed, reports)
     return taken, replace(requirements, absent=absent, failing=failing)
 

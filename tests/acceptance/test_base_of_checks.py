@@ -1,6 +1,7 @@
 """P1: GitHub Actions tests a head merged with its base of that time, so a later change of base leaves it untested."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,16 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 LIBRARY, USER = {"lib.py": "1\n"}, {"uses.py": "1\n"}
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
+@pytest.fixture(params=[True, False], ids=["required", "optional"])
+async def world(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[World]:
     """`uses.py` fails without `lib.py`, by one workflow for pushes and pull requests."""
     async with a_world(tmp_path, ci=False, protect=False) as made:
         made.repository.add_workflow(
             jobs=[Job("test", duration=CI_TIME, judge=lambda files: "uses.py" not in files or "lib.py" in files)],
             on=[Trigger("push", branches=["main", "imq/**"]), "pull_request"],
         )
-        made.repository.protect("main", required_checks=["test"])
+        if request.param:
+            made.repository.protect("main", required_checks=["test"])
         await made.pass_time(CI_TIME * 2)
         yield made
 
@@ -48,8 +50,9 @@ async def assert_waits(world: World, pull: Any) -> None:
     assert await outside(world, pull) == ("tested_on_another_base", "test")
     assert "tested another merge" in world.comment(pull)
     assert "Push a commit" in world.comment(pull)
-    await world.pass_time(CI_TIME * 20)
+    await world.pass_time(timedelta(hours=8))
     assert not pull.merged
+    assert await world.reasons(pull) == ["tested_on_another_base"]
 
 
 @pytest.mark.parametrize("away", [False, True])
