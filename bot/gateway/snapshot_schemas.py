@@ -187,7 +187,7 @@ class MergeRequestPart(Part):
 
 
 class BaseEventPart(Part):
-    """`BaseRefChangedEvent` or `BaseRefForcePushedEvent`."""
+    """A change of the base branch, by a person or by GitHub, or a forced push to it."""
 
     created_at: datetime
 
@@ -317,8 +317,15 @@ _PULL_REQUEST = """
         nodes { asCodeOwner requestedReviewer { ... on User { login } ... on Team { combinedSlug } } }
       }
       reviewThreads(first: 100) { nodes { id isResolved } pageInfo { hasNextPage endCursor } }
-      timelineItems(last: 1, itemTypes: [BASE_REF_CHANGED_EVENT, BASE_REF_FORCE_PUSHED_EVENT]) {
-        nodes { ... on BaseRefChangedEvent { createdAt } ... on BaseRefForcePushedEvent { createdAt } }
+      timelineItems(
+        last: 1
+        itemTypes: [AUTOMATIC_BASE_CHANGE_SUCCEEDED_EVENT, BASE_REF_CHANGED_EVENT, BASE_REF_FORCE_PUSHED_EVENT]
+      ) {
+        nodes {
+          ... on AutomaticBaseChangeSucceededEvent { createdAt }
+          ... on BaseRefChangedEvent { createdAt }
+          ... on BaseRefForcePushedEvent { createdAt }
+        }
       }
 """
 _COLLABORATORS = """

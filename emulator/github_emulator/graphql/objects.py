@@ -315,6 +315,10 @@ def label(found: Any) -> Record:
 
 
 _SHOWN_EVENTS = {
+    "automatic_base_change_succeeded": (
+        "AUTOMATIC_BASE_CHANGE_SUCCEEDED_EVENT",
+        "AutomaticBaseChangeSucceededEvent",
+    ),
     "base_ref_changed": ("BASE_REF_CHANGED_EVENT", "BaseRefChangedEvent"),
     "base_ref_force_pushed": ("BASE_REF_FORCE_PUSHED_EVENT", "BaseRefForcePushedEvent"),
 }

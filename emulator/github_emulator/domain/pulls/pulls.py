@@ -211,7 +211,7 @@ class Pulls:
         """
         for pull in repository.pulls.values():
             if pull.state == "open" and pull.base_branch == old:
-                self._edit_base(pull, new, actor)
+                self._edit_base(pull, new, actor, event="automatic_base_change_succeeded")
 
     def commits(self, pull: PullRequest) -> list[Commit]:
         """What the pull request brings, oldest first."""
@@ -255,7 +255,7 @@ class Pulls:
         if changes:
             self._events.publish(PullRequestChanged(pull, "edited", actor, details={"changes": changes}))
 
-    def _edit_base(self, pull: PullRequest, base: str, actor: Actor) -> None:
+    def _edit_base(self, pull: PullRequest, base: str, actor: Actor, *, event: str = "base_ref_changed") -> None:
         tip = pull.repository.git.branch(base)
         if pull.state != "open":
             raise _invalid("base", "custom", "Cannot change the base branch of a closed pull request.")
@@ -265,7 +265,7 @@ class Pulls:
             raise _invalid("base", "custom", f"There are no new commits between base branch '{base}' and head branch")
         changes = {"base": {"ref": {"from": pull.base_branch}, "sha": {"from": pull.base_sha}}}
         pull.base_branch, pull.base_sha = base, tip
-        self.record(pull, "base_ref_changed", actor)
+        self.record(pull, event, actor)
         self._events.publish(PullRequestChanged(pull, "edited", actor, details={"changes": changes}))
         self._events.publish(BaseChanged(pull, actor))
 
