@@ -4,13 +4,13 @@ IMQ repeats a read that does not show a label yet, after seconds. Until then it 
 base branch: otherwise a later one would land first. Each wait ends at an instant, so that no lost label delays the next
 one for longer (P5).
 
-IMQ also postpones a label while another process answers an earlier one. A killed process leases its job until the lease
-ends, and no process can tell a killed one from a slow one. Such waits last a minute at most: a label whose job ends
-each process that runs it does not stop its queue (P5).
+IMQ also postpones a label while another process answers an earlier one, or its job is tried again within seconds. A
+killed process leases its job until the lease ends, and no process can tell a killed one from a slow one. Such waits
+last a minute at most: a label whose job ends each process that runs it does not stop its queue (P5). After that the
+earlier label keeps its rank, but an entry that is being processed by then remains the front.
 
 The first label is that of the first stored webhook: GitHub promises no order of deliveries, and its times have whole
-seconds. IMQ reads a label that is not shown at most four times. If GitHub fails for longer, the label keeps its rank,
-but an entry that is being processed by then remains the front.
+seconds.
 """
 
 from collections.abc import Collection
@@ -40,6 +40,9 @@ _AGAIN = timedelta(seconds=1)
 _MOST_WAITS = 60
 """How often it does so: twice the lease of a killed process."""
 
+_SOON = backoff.longest(backoff.REQUEST, 2)
+"""A failed job that is tried again by then has not given up: three of a job's waits are that short."""
+
 
 async def await_earlier(
     engine: Engine,
@@ -65,21 +68,19 @@ async def await_earlier(
         statements = [each.statement for each in known if isinstance(each.statement, HeldLabel)]
         held = [each for each in statements if each.order < order and each.until > now]
         earlier = await tx.jobs.unanswered_before(
-            order, WEBHOOK_JOB, f"{repository.id}:", {"kind": "labeled", "branch": branch}
+            order, WEBHOOK_JOB, f"{repository.id}:", {"kind": "labeled", "branch": branch}, due=now + _SOON
         )
     held_orders = {each.order for each in held}
-    unanswered = [job for job in earlier if job.seq not in held_orders and not _lets_pass(job, own)]
+    unanswered = [job for job in earlier if job.seq not in held_orders and not _is_own(job, own)]
     waits = awaited < _MOST_WAITS and any(has_label({job.request["label"]}, labels) for job in unanswered)
     until = max([each.until for each in held] + [now + _AGAIN] * waits, default=now)
     if until > now:
         raise LabelOrderError("an earlier label is answered first", retry_after=until - now)
 
 
-def _lets_pass(job: Job, own: str | None) -> bool:
-    """Whether the process `own` runs the job, or IMQ has postponed the label as often as `postpone` stores."""
-    if job.status is JobStatus.IN_PROGRESS:
-        return job.owner == own
-    return EARLIER_LABEL not in job.holds and OUTDATED.exhausted(sum(job.holds.values()))
+def _is_own(job: Job, own: str | None) -> bool:
+    """Whether the process `own` runs the job."""
+    return job.status is JobStatus.IN_PROGRESS and job.owner == own
 
 
 async def postpone(engine: Engine, webhook: LabelRequest, why: StaleRead | ReadLagError | LabelOrderError) -> None:

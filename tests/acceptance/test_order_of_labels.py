@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_store import Jobs
@@ -135,20 +136,37 @@ async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World,
     assert world.landed() == [pull.number for pull in pulls]
 
 
-@pytest.mark.thorough
-async def test_label_that_waited_for_earlier_ones_many_times_lands_before_later_ones(world: World) -> None:
-    """Its waits for others are no reads of its own, after four of which it would hold up no label."""
+@pytest.mark.parametrize("whys", [(EARLIER_LABEL,) * 4, ("too_early", "too_early", "outdated_read", "outdated_read")])
+async def test_label_whose_job_is_put_back_many_times_lands_before_later_ones(
+    world: World, whys: tuple[str, ...]
+) -> None:
+    """Each process that dies leaves its successor a new token, which GitHub may refuse at first."""
     pulls = [world.open(name) for name in ("first", "second")]
     await world.pass_time(CI_TIME * 2)
     pulls[0].label(LABEL, by="mona")
-    for after in (0, 0, 0, 1):
+    for after, why in enumerate(whys, start=1 - len(whys)):
         (job,) = await claimed_elsewhere(world)
         async with world.bot.database.transaction() as connection:
-            at = world.clock.now() + SECOND * after
-            await Jobs(connection).hold(job, at=at, now=world.clock.now(), why=EARLIER_LABEL)
+            at = world.clock.now() + SECOND * (after == 0)
+            await Jobs(connection).hold(job, at=at, now=world.clock.now(), why=why)
     pulls[1].label(LABEL, by="mona")
     await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
     assert world.landed() == [pull.number for pull in pulls]
+
+
+@pytest.mark.parametrize(("failures", "in_order"), [(1, True), (3, True), (4, False)])
+async def test_label_whose_reads_fail_lands_before_later_ones_while_they_are_repeated_within_seconds(
+    world: World, failures: int, in_order: bool
+) -> None:
+    """P5: a label whose next read is minutes away holds up no other."""
+    pulls = [world.open(name) for name in ("first", "second")]
+    await world.pass_time(CI_TIME * 2)
+    world.server.faults.add(Fault(kind="fail", method="POST", route="/graphql", status=502, times=failures))
+    pulls[0].label(LABEL, by="mona")
+    await world.pass_time(SECOND / 10 if in_order else SECOND * 8)
+    pulls[1].label(LABEL, by="mona")
+    await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 8)
+    assert (world.landed() == [pull.number for pull in pulls]) is in_order
 
 
 @pytest.mark.thorough

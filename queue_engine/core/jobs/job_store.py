@@ -264,16 +264,17 @@ class Jobs:
         return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())
 
     async def unanswered_before(
-        self, seq: int, kind: str, processes: str, fields: Mapping[str, str]
+        self, seq: int, kind: str, processes: str, fields: Mapping[str, str], *, due: datetime
     ) -> tuple[Job, ...]:
-        """Return the unfinished jobs of one kind that were stored before number `seq` and that did not fail.
+        """Return the unfinished jobs of one kind that were stored before number `seq`, failed ones if `due` by then.
 
         Only those of the processes with this prefix, whose requests have these values in `fields`.
         """
         conditions = [jobs.c.request_json[name].as_string() == value for name, value in fields.items()]
         of_these = (jobs.c.kind == kind) & jobs.c.process_id.startswith(processes, autoescape=True)
         statement = select(*FIELDS).where(jobs.c.seq < seq, of_these, UNFINISHED, *conditions)
-        return tuple(map(job_of, await self._connection.execute(statement.where(jobs.c.error_message.is_(None)))))
+        soon = jobs.c.error_message.is_(None) | (jobs.c.not_before <= due)
+        return tuple(map(job_of, await self._connection.execute(statement.where(soon))))
 
     async def _settle(self, job: Job, **values: object) -> None:
         if not await self._changes(SETTLE, {**claimed(job), **values}):
