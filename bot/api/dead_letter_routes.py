@@ -9,21 +9,18 @@ from pydantic import Field
 from bot.api.api_errors import ApiError
 from bot.api.auth import caller, operator
 from bot.api.idempotent import finish_call
-from bot.api.payload import AnswerModel, EmptyBody, Payload, cursor_after, json_data, parse_cursor, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Listing, json_data, payload, query
 from bot.api.routes import Caller, Routes, route
 from bot.logs.configure import mask
+from queue_engine.control.dead_letter_retries import Actor, discard, retry
 from queue_engine.core.jobs.dead_letters import DeadLetter
-from queue_engine.effects.context import Change
-from queue_engine.store.action_records import ActionKind
 
 _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
 
-class Listing(Payload):
-    """Parameters of a list of dead letters; `cursor` is the `next` of the page before."""
+class DeadLetterListing(Listing):
+    """Parameters of a list of dead letters."""
 
-    limit: int = Field(50, ge=1, le=200)
-    cursor: str | None = None
     job_type: str | None = Field(None, pattern=r"^[\x21-\x7e]{1,64}$")
     retryable: bool | None = None
 
@@ -53,20 +50,20 @@ class DeadLetterRoutes(Routes):
         "/dead-letters",
         "list_dead_letters",
         "Lists dead letters, the latest first.",
-        query=Listing,
+        query=DeadLetterListing,
         answers={200: Page},
     )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page."""
         operator(request)
-        listing = query(request, Listing)
+        listing = query(request, DeadLetterListing)
         job_type, retryable = listing.job_type, listing.retryable
-        after = None if listing.cursor is None else parse_cursor(listing.cursor)
         async with self._engine.store.reading() as tx:
-            letters = await tx.dead_letters.list(listing.limit + 1, after=after, job_type=job_type, retryable=retryable)
+            letters = await tx.dead_letters.list(
+                listing.reads, after=listing.after, job_type=job_type, retryable=retryable
+            )
             count = await tx.dead_letters.count(job_type=job_type, retryable=retryable)
-        shown, more = letters[: listing.limit], len(letters) > listing.limit
-        following = cursor_after(*shown[-1].place) if more else None
+        shown, following = listing.page(letters)
         page = Page(dead_letters=tuple(map(_masked, shown)), count=count, next=following)
         return web.json_response(json_data(page))
 
@@ -93,9 +90,8 @@ class DeadLetterRoutes(Routes):
         operator(request)
         payload(request, EmptyBody)
         async with self._engine.change() as change:
-            if not await change.tx.dead_letters.reprocess(request.match_info["id"], change.now):
+            if not await retry(change.tx, request.match_info["id"], _actor(request), change.now):
                 raise _not_found()
-            await _note(request, change, ActionKind.DEAD_LETTER_RETRIED)
             return await finish_call(request, change.tx, {"reprocessed": 1}, status=202)
 
     @_for_operators(
@@ -111,9 +107,7 @@ class DeadLetterRoutes(Routes):
         operator(request)
         payload(request, EmptyBody)
         async with self._engine.change() as change:
-            reprocessed = await change.tx.dead_letters.reprocess_all(change.now)
-            if reprocessed:
-                await _note(request, change, ActionKind.DEAD_LETTER_RETRIED, count=reprocessed)
+            reprocessed = await retry(change.tx, None, _actor(request), change.now)
             return await finish_call(request, change.tx, {"reprocessed": reprocessed}, status=202)
 
     @_for_operators(
@@ -129,17 +123,14 @@ class DeadLetterRoutes(Routes):
         operator(request)
         payload(request, EmptyBody)
         async with self._engine.change() as change:
-            if not await change.tx.dead_letters.discard(request.match_info["id"]):
+            if not await discard(change.tx, request.match_info["id"], _actor(request), change.now):
                 raise _not_found()
-            await _note(request, change, ActionKind.DEAD_LETTER_DISCARDED)
             return await finish_call(request, change.tx, None, status=204)
 
 
-async def _note(request: web.Request, change: Change, kind: ActionKind, **data: int) -> None:
-    """Record what the caller did with the dead letter of this call, or with all."""
-    token, subject = caller(request), request.match_info.get("id", "all")
-    by = token.login or token.name
-    await change.tx.actions.add(kind, subject, by=by, via="api", at=change.now, data={"token": token.name, **data})
+def _actor(request: web.Request) -> Actor:
+    token = caller(request)
+    return Actor(token.login or token.name, "api", token.name)
 
 
 def _masked(letter: DeadLetter) -> DeadLetter:

@@ -12,16 +12,7 @@ from aiohttp.typedefs import Handler
 from pydantic import Field
 
 from bot.api.auth import operator
-from bot.api.payload import (
-    AnswerModel,
-    Instant,
-    Payload,
-    cursor_after,
-    json_data,
-    no_such_page,
-    parse_cursor,
-    query,
-)
+from bot.api.payload import AnswerModel, Instant, Listing, Payload, json_data, no_such_page, query
 from bot.api.routes import Caller, Routes, read, route
 from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
 from queue_engine.store.action_records import FIRST, ActionRecord
@@ -99,12 +90,11 @@ class EventRoutes(Routes):
         return await self._stream(request)
 
 
-class AuditLogQuery(Payload):
-    """Parameters of the audit log; `cursor` is the `next` of the page before."""
+class AuditLogListing(Listing):
+    """Parameters of the audit log."""
 
     since: Instant | None = None
     limit: int = Field(200, ge=1, le=1000)
-    cursor: str | None = None
 
 
 class AuditLogAnswer(AnswerModel):
@@ -123,20 +113,18 @@ class AuditLogRoutes(Routes):
         "list_actions",
         "Lists who did what and when, the first action first.",
         caller=Caller.OPERATOR,
-        query=AuditLogQuery,
+        query=AuditLogListing,
         answers={200: AuditLogAnswer},
         refusals=(404, 422),
     )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
         operator(request)
-        asked = query(request, AuditLogQuery)
-        after = None if asked.cursor is None else parse_cursor(asked.cursor)
+        asked = query(request, AuditLogListing)
         async with self._engine.store.reading() as tx:
             try:
-                found = await tx.actions.page(asked.since or FIRST, limit=asked.limit + 1, after=after)
+                found = await tx.actions.page(asked.since or FIRST, limit=asked.reads, after=asked.after)
             except ValueError:
                 raise no_such_page() from None
-        shown, more = found[: asked.limit], len(found) > asked.limit
-        following = cursor_after(shown[-1].at, shown[-1].id) if more else None
+        shown, following = asked.page(found)
         return web.json_response(json_data(AuditLogAnswer(actions=shown, next=following)))

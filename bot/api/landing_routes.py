@@ -1,7 +1,6 @@
 """`/api/v1/repositories/{owner}/{repo}/landings` and `…/trees/{tree}`: what landed, each with its passport."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -9,21 +8,31 @@ from aiohttp import web
 from pydantic import AwareDatetime, Field
 
 from bot.api.api_errors import ApiError
-from bot.api.payload import AnswerModel, Payload, cursor_after, json_data, parse_cursor, query
+from bot.api.payload import AnswerModel, Listing, json_data, no_such_page, query
 from bot.api.routes import REPOSITORY, VARIABLES, Routes, read
 from bot.passport.keys import line_of
 from queue_engine.domain.landing_record import LandingRecord, LandingResult
+from queue_engine.domain.model import Repository
+from queue_engine.store import Transaction
 
 _SHA = "[0-9a-f]{40}|[0-9a-f]{64}"
 _LANDINGS = f"{REPOSITORY}/landings"
 
 
-class LandingQuery(Payload):
-    """Parameters of a list of landings; `cursor` is the `next` of the page before."""
+class LandingListing(Listing):
+    """Parameters of a list of landings."""
 
-    limit: int = Field(50, ge=1, le=200)
-    cursor: str | None = None
     branch: str | None = Field(None, min_length=1, max_length=255)
+
+    async def load(self, tx: Transaction, repository: Repository) -> Sequence[LandingRecord]:
+        """Load what `page` takes. Raises ApiError 404 for a made-up cursor."""
+        after = None
+        if self.after is not None:
+            at, last = self.after
+            if not last.isdecimal() or len(last) > 18:
+                raise no_such_page()
+            after = at, int(last)
+        return await tx.landings.latest(repository.id, self.reads, base_branch=self.branch, after=after)
 
 
 class LandingAnswer(AnswerModel):
@@ -66,17 +75,14 @@ class LandingRoutes(Routes):
         _LANDINGS,
         "list_landings",
         "Lists the landings of a repository, the latest first, each with its passport.",
-        query=LandingQuery,
+        query=LandingListing,
     )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404: the caller may not read the repository."""
-        repository, listing = await self._access.readable(request), query(request, LandingQuery)
-        after = None if listing.cursor is None else place_of(listing.cursor)
+        repository, listing = await self._access.readable(request), query(request, LandingListing)
         async with self._engine.store.reading() as tx:
-            found = await tx.landings.latest(repository.id, listing.limit + 1, base_branch=listing.branch, after=after)
-        shown, more = found[: listing.limit], len(found) > listing.limit
-        following = cursor_after(shown[-1].at, str(shown[-1].id)) if more else None
-        return _answer(shown, following)
+            found = await listing.load(tx, repository)
+        return _answer(*listing.page(found))
 
     @_show(f"{_LANDINGS}/{{sha:{_SHA}}}", "show_landing", "Shows what landed as a commit.")
     async def of_commit(self, request: web.Request) -> web.Response:
@@ -99,14 +105,6 @@ class LandingRoutes(Routes):
         async with self._engine.store.reading() as tx:
             found = await tx.landings.of_tree(repository.id, request.match_info["tree"])
         return _answer(found)
-
-
-def place_of(cursor: str) -> tuple[datetime, int]:
-    """Return the place of the landing before a page. Raises ApiError 404 for a made-up cursor."""
-    at, last = parse_cursor(cursor)
-    if not last.isdecimal() or len(last) > 18:
-        raise ApiError(404, "no such page: use the `next` of another page as cursor")
-    return at, int(last)
 
 
 def _answer(found: Sequence[LandingRecord], following: str | None = None) -> web.Response:

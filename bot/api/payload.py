@@ -4,14 +4,16 @@ import base64
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from aiohttp import web
 from pydantic import (
     AwareDatetime,
     BaseModel,
     ConfigDict,
+    Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
@@ -143,7 +145,41 @@ def _validated(model: type[P], value: dict[str, object], part: str) -> P:
         raise ApiError(422 if impossible else 400, f"the {part} is not understood: {'; '.join(problems)}") from None
 
 
-def cursor_after(at: datetime, item_id: str) -> str:
+class Placed(Protocol):
+    """An item of a list that has pages."""
+
+    @property
+    def place(self) -> tuple[datetime, str | int]:
+        """Its position in the list: an instant, and its id."""
+        ...
+
+
+Item = TypeVar("Item", bound=Placed)
+
+
+class Listing(Payload):
+    """Parameters of a list that has pages; `cursor` is the `next` of the page before."""
+
+    limit: int = Field(50, ge=1, le=200)
+    cursor: str | None = Field(None, max_length=200)
+
+    @property
+    def after(self) -> tuple[datetime, str] | None:
+        """The place of the last item of the page before; None on the first page. Raises ApiError 404."""
+        return None if self.cursor is None else parse_cursor(self.cursor)
+
+    @property
+    def reads(self) -> int:
+        """How many items to read: one more than the page has shows whether another page follows."""
+        return self.limit + 1
+
+    def page(self, found: Sequence[Item]) -> tuple[Sequence[Item], str | None]:
+        """Return the items of the page, of what was read, and the cursor of the next page; None on the last one."""
+        shown = found[: self.limit]
+        return shown, cursor_after(*shown[-1].place) if len(found) > self.limit else None
+
+
+def cursor_after(at: datetime, item_id: str | int) -> str:
     """Return the cursor of the page after this item."""
     return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode()
 

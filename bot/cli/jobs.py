@@ -8,11 +8,11 @@ import click
 from bot.cli.console import columns, echo, instant
 from bot.cli.host import account, run_with_store
 from bot.logs.configure import mask
+from queue_engine.control import dead_letter_retries
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.handlers.inbox import RETRIED_JOB
 from queue_engine.store import Store
-from queue_engine.store.action_records import ActionKind
 
 _MAX_ERROR = 60
 
@@ -94,16 +94,11 @@ def retry(job_id: str | None, every: bool) -> None:
             letters = tx.dead_letters
             if job_id is None:
                 chosen = await letters.list(await letters.count(), retryable=True)
-                again = await letters.reprocess_all(now)
             else:
                 chosen = tuple(filter(None, [await letters.get(job_id)]))
-                again = int(await letters.reprocess(job_id, now))
-            if again:
+            if again := await dead_letter_retries.retry(tx, job_id, _actor(), now):
                 kinds = Counter(letter.job_type for letter in chosen)
                 await tx.jobs.enqueue(kind=RETRIED_JOB, request=kinds, process_id=RETRIED_JOB, now=now)
-                kind, subject = ActionKind.DEAD_LETTER_RETRIED, job_id or "all"
-                data = {} if job_id is not None else {"count": again}
-                await tx.actions.add(kind, subject, by=account(), via="command_line", at=now, data=data)
             return again
 
     again = run_with_store(work)
@@ -119,15 +114,15 @@ def discard(job_id: str) -> None:
 
     async def work(store: Store) -> bool:
         async with store.transaction() as tx:
-            if not await tx.dead_letters.discard(job_id):
-                return False
-            kind, now = ActionKind.DEAD_LETTER_DISCARDED, SystemClock().now()
-            await tx.actions.add(kind, job_id, by=account(), via="command_line", at=now)
-            return True
+            return await dead_letter_retries.discard(tx, job_id, _actor(), SystemClock().now())
 
     if not run_with_store(work):
         raise _unknown(job_id)
     echo(f"Discarded {job_id}.")
+
+
+def _actor() -> dead_letter_retries.Actor:
+    return dead_letter_retries.Actor(account(), "command_line")
 
 
 def _unknown(job_id: str) -> click.ClickException:

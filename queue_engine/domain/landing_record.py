@@ -88,6 +88,11 @@ class LandingRecord:
     signatures: tuple[str, ...] = ()
     """Of each statement of its passport, base64."""
 
+    @property
+    def place(self) -> tuple[datetime, int]:
+        """Return its position in a list, after which the next page begins."""
+        return self.at, self.id
+
 
 @dataclass(frozen=True, slots=True)
 class LandingKey:

@@ -63,6 +63,11 @@ class ActionRecord:
     id: str = ""
     """Names the action for good."""
 
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Return its position in the log, after which the next page begins."""
+        return self.at, self.id
+
 
 _CAUSED = (
     *("queued", "held", "not_ready", "refused", "cancelled", "failed", "landed", "landed_outside"),

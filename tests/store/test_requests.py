@@ -4,13 +4,14 @@ from datetime import timedelta
 from typing import cast
 
 from queue_engine.config.model import Policy
-from queue_engine.control.pauses import discard_request, retry_request
+from queue_engine.control.dead_letter_retries import Actor, discard, retry_request
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.port import GitHub
 from queue_engine.effects.context import Engine
 from queue_engine.queries.request_status import RequestState, RequestStatus, load_request, load_requests
 from queue_engine.store import Store, Transaction
+from queue_engine.store.action_records import FIRST
 from queue_engine.store.outbox.items import OutboxKind
 from queue_engine.store.request_records import KEPT, RequestKind, RequestRecord, RequestStatusKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY
@@ -70,6 +71,16 @@ async def test_request_waits_is_retried_and_is_done(t: Transaction) -> None:
     assert await load_request(t, "0" * 32, NOW + 60 * SECOND) is None
 
 
+async def retried(engine: Engine, failed: RequestStatus) -> bool:
+    """Retry a failed request as rhea; whether there was anything to retry."""
+    async with engine.change() as change:
+        return await retry_request(change.tx, failed, change.now, by="rhea")
+
+
+async def who_did(t: Transaction) -> list[tuple[str, str | None, str | None, str | None]]:
+    return [(each.action, each.by, each.via, each.subject) for each in await t.actions.page(FIRST, limit=9)]
+
+
 async def test_failed_request_is_retried_once_by_a_person(store: Store) -> None:
     """Its dead letter becomes a job again; a second click finds nothing to retry."""
     engine = engine_on(store)
@@ -79,10 +90,11 @@ async def test_failed_request_is_retried_once_by_a_person(store: Store) -> None:
     async with store.reading() as t:
         failed = await known(t, request)
     assert (failed.state, failed.error, failed.attempts, failed.is_retryable) == ("failed", "no permission", 9, True)
-    assert await retry_request(engine, failed, "rhea")
-    assert not await retry_request(engine, failed, "rhea")
+    assert await retried(engine, failed)
+    assert not await retried(engine, failed)
     async with store.reading() as t:
         assert (await known(t, request)).state is RequestState.WAITING
+        assert await who_did(t) == [("dead_letter_retried", "rhea", "page", request)]
 
 
 async def test_retried_job_without_a_request_is_known_until_it_is_done(store: Store) -> None:
@@ -97,7 +109,7 @@ async def test_retried_job_without_a_request_is_known_until_it_is_done(store: St
     async with store.reading() as t:
         failed = await known(t, job.id)
     assert (failed.kind, failed.repository, failed.number) == ("webhook", REPOSITORY, 2)
-    await retry_request(engine, failed, "rhea")
+    await retried(engine, failed)
     async with store.transaction() as t:
         (job,) = await t.jobs.claim_some(1, owner="w", now=engine.clock.now() + SECOND, lease=LEASE)
         await t.jobs.finish([job])
@@ -117,7 +129,7 @@ async def test_outbox_item_and_its_dead_letter_are_one_request(store: Store) -> 
         await t.outbox.dead(item, "refused", NOW, retryable=True)
         (failed,) = await load_requests(t, 10, NOW + 60 * SECOND, of=[REPOSITORY.id])
     assert (failed.id, failed.state, failed.error) == (waiting.id, RequestState.FAILED, "refused")
-    assert await retry_request(engine, failed, "rhea")
+    assert await retried(engine, failed)
     async with store.reading() as t:
         assert (await known(t, waiting.id)).state is RequestState.WAITING
         assert await load_request(t, "label-99999999999999999999-5", NOW + 60 * SECOND) is None
@@ -126,16 +138,17 @@ async def test_outbox_item_and_its_dead_letter_are_one_request(store: Store) -> 
 
 async def test_discarded_request_has_no_retry(store: Store) -> None:
     """The request of a discarded dead letter counts as done: nothing more will happen."""
-    engine = engine_on(store)
     async with store.transaction() as t:
         await t.outbox.want_label(REPOSITORY, 5, "merge-queue", on=True, due=NOW)
         item = await t.outbox.claim(owner="w", now=NOW, lease=LEASE)
         assert item is not None
         await t.outbox.dead(item, "refused", NOW, retryable=True)
         (failed,) = await load_requests(t, 10, NOW + 60 * SECOND, of=None)
-    assert await discard_request(engine, failed)
-    assert not await discard_request(engine, failed)
-    async with store.reading() as t:
+    assert failed.letter_id is not None
+    async with store.transaction() as t:
+        assert await discard(t, failed.letter_id, Actor("rhea", "page"), NOW)
+        assert not await discard(t, failed.letter_id, Actor("rhea", "page"), NOW)
+        assert await who_did(t) == [("dead_letter_discarded", "rhea", "page", failed.letter_id)]
         left = await known(t, failed.id)
     assert (left.state, left.letter_id, left.is_retryable) == (RequestState.FAILED, None, False)
 

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from bot.api import routes
 from bot.api.api_errors import ApiError
-from bot.api.landing_routes import LandingQuery, place_of
-from bot.api.payload import cursor_after, query
+from bot.api.landing_routes import LandingListing
+from bot.api.payload import query
 from bot.web.addresses import landings_url
 from bot.web.login.session_cookies import viewer
 from bot.web.pages import wording
@@ -114,17 +114,15 @@ class LandingsPage(Pages):
     @get(f"{routes.REPOSITORY}/landings")
     async def _show(self, request: web.Request) -> web.Response:
         repository = await self._site.access.readable(request)
-        listing = query(request, LandingQuery)
-        after = None if listing.cursor is None else place_of(listing.cursor)
+        listing = query(request, LandingListing)
         async with self._site.engine.store.reading() as tx:
-            found = await tx.landings.latest(repository.id, listing.limit + 1, base_branch=listing.branch, after=after)
-        shown, more = found[: listing.limit], len(found) > listing.limit
+            shown, older = listing.page(await listing.load(tx, repository))
         return await self._site.render(
             request,
             "landings.html",
             repository=repository,
             landings=shown,
             address=landings_url(repository),
-            older=cursor_after(shown[-1].at, str(shown[-1].id)) if more else None,
+            older=older,
             branch=listing.branch,
         )

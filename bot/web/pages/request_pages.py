@@ -10,12 +10,12 @@ from pydantic import Field
 from bot.api.api_errors import ApiError
 from bot.api.auth import identify
 from bot.api.events import MAX_REQUESTS
-from bot.api.payload import Payload, cursor_after, json_data, parse_cursor, query
+from bot.api.payload import Listing, json_data, query
 from bot.web.live.request_watch import PATTERN, RequestAccess, RequestIds, shown, shown_error
 from bot.web.live.streams import EventStreams
 from bot.web.login.session_cookies import Viewer, viewer
 from bot.web.pages.site import Pages, Site, get, post
-from queue_engine.control.pauses import discard_request, retry_request
+from queue_engine.control import dead_letter_retries
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.model import Repository
 from queue_engine.queries.request_status import RequestState, RequestStatus, load_requests
@@ -59,16 +59,13 @@ class EventPages(Pages):
 
 
 _ONE = f"/requests/{{id:{PATTERN}}}"
-_ON_PAGE = 50
 
 
-class RequestListing(Payload):
-    """Parameters of a list of requests; `cursor` is the `next` of the page before."""
+class RequestListing(Listing):
+    """Parameters of a list of requests."""
 
     state: RequestStatusKind = RequestStatusKind.ALL
     repository: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")
-    limit: int = Field(_ON_PAGE, ge=1, le=200)
-    cursor: str | None = Field(None, max_length=200)
 
 
 class RequestPage(ReadModel):
@@ -164,17 +161,21 @@ class RequestPages(Pages):
     @post(f"{_ONE}/retry")
     async def _retry(self, request: web.Request) -> web.Response:
         found, by = await self._changed_by(request)
-        if not await retry_request(self._site.engine, found, by):
-            raise ApiError(409, "this request is not failed any more, or another person has retried it")
+        async with self._site.engine.change() as change:
+            if not await dead_letter_retries.retry_request(change.tx, found, change.now, by=by):
+                raise ApiError(409, "this request is not failed any more, or another person has retried it")
+        self._site.engine.meter.count("user_retries", kind=found.kind)
         return self._site.see_other(request, "/requests", "IMQ tries it again.")
 
     @post(f"{_ONE}/discard")
     async def _discard(self, request: web.Request) -> web.Response:
         if not viewer(request).operator:
             raise ApiError(403, "only operators of IMQ (IMQ_OPERATORS) discard dead letters")
-        found, _ = await self._changed_by(request)
-        if not await discard_request(self._site.engine, found):
-            raise ApiError(409, "this request has no dead letter any more")
+        found, by = await self._changed_by(request)
+        actor, letter_id = dead_letter_retries.Actor(by, "page"), found.letter_id or ""
+        async with self._site.engine.change() as change:
+            if not await dead_letter_retries.discard(change.tx, letter_id, actor, change.now):
+                raise ApiError(409, "this request has no dead letter any more")
         return self._site.see_other(request, "/dead-letters", "The dead letter is discarded.")
 
     async def _changed_by(self, request: web.Request) -> tuple[RequestStatus, str]:
@@ -189,19 +190,17 @@ class RequestPages(Pages):
 
     async def _load(self, token: Token, listing: RequestListing) -> tuple[Sequence[RequestStatus], str | None]:
         """Load one page and the cursor of the next. Raises ApiError: 400, 404."""
-        after = None if listing.cursor is None else parse_cursor(listing.cursor)
         of = await self._requests.visible(token)
         if listing.repository is not None:
             chosen = await self._site.access.readable_by(token, *listing.repository.split("/"))
             of = frozenset({chosen.id})
         now = self._site.engine.clock.now()
         async with self._site.engine.store.reading() as tx:
-            found = await load_requests(tx, listing.limit + 1, now, of=of, wanted=listing.state, after=after)
+            found = await load_requests(tx, listing.reads, now, of=of, wanted=listing.state, after=listing.after)
         placed = [each for each in found if not _is_item(each)]
-        more = len(placed) > listing.limit
         items = [each for each in found if _is_item(each)][: listing.limit]
-        shown = placed[: listing.limit]
-        return (*items, *shown), cursor_after(*shown[-1].place) if more else None
+        shown, following = listing.page(placed)
+        return (*items, *shown), following
 
     async def _controlled(self, token: Token, found: Sequence[RequestStatus]) -> frozenset[int]:
         """Return the repositories of failed requests whose queues the caller controls, as far as IMQ knows."""

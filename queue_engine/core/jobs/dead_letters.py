@@ -136,16 +136,23 @@ class DeadLetters:
         row = (await self._connection.execute(_GET, {"its_id": item_id})).one_or_none()
         return None if row is None else _letter(row)
 
-    async def reprocess(self, item_id: str, now: datetime) -> bool:
+    async def reprocess(self, item_id: str | None, now: datetime) -> int:
         """Make one a job again, due now, with its id, process, priority and trace, as if it had never been tried.
 
-        False if there is none with this id.
+        With None every retryable one, in the order in which they failed. Returns how many.
         """
-        return await self._reprocess(failed_jobs.c.id == item_id, now) == 1
-
-    async def reprocess_all(self, now: datetime) -> int:
-        """Make every retryable one a job again, in the order in which they failed. Returns how many."""
-        return await self._reprocess(failed_jobs.c.retryable, now)
+        which = failed_jobs.c.retryable if item_id is None else failed_jobs.c.id == item_id
+        taken = await self._connection.execute(delete(failed_jobs).where(which).returning(*_FIELDS))
+        letters = sorted(map(_letter, taken), key=lambda letter: letter.place)
+        if not letters:
+            return 0
+        again = [_job_of(letter, now) for letter in letters]
+        # A dead letter that is known by what it is about, not by a job, may be on its way already.
+        await self._connection.execute(_AGAIN.on(self._connection), again)
+        self._due()
+        for letter in letters:
+            self._meter.count("jobs_reprocessed", kind=letter.job_type)
+        return len(letters)
 
     async def discard(self, item_id: str) -> bool:
         """Delete one for good. False if there is none with this id."""
@@ -163,19 +170,6 @@ class DeadLetters:
     async def oldest(self) -> datetime | None:
         """Return when the oldest dead letter failed; None if there is none."""
         return (await self._connection.execute(_OLDEST)).scalar_one_or_none()
-
-    async def _reprocess(self, which: ColumnElement[bool], now: datetime) -> int:
-        taken = await self._connection.execute(delete(failed_jobs).where(which).returning(*_FIELDS))
-        letters = sorted(map(_letter, taken), key=lambda letter: letter.place)
-        if not letters:
-            return 0
-        again = [_job_of(letter, now) for letter in letters]
-        # A dead letter that is known by what it is about, not by a job, may be on its way already.
-        await self._connection.execute(_AGAIN.on(self._connection), again)
-        self._due()
-        for letter in letters:
-            self._meter.count("jobs_reprocessed", kind=letter.job_type)
-        return len(letters)
 
 
 def _matching(job_type: str | None, retryable: bool | None) -> list[ColumnElement[bool]]:

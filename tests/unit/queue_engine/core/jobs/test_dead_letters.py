@@ -134,8 +134,8 @@ async def test_reprocess_all_gives_back_the_retryable_ones_in_the_order_in_which
     await bury(connection, "first", at=NOW)
     await bury(connection, "refused", retryable=False)
     letters = DeadLetters(connection)
-    assert await letters.reprocess_all(LATER) == 2
-    assert await letters.reprocess_all(LATER) == 0
+    assert await letters.reprocess(None, LATER) == 2
+    assert await letters.reprocess(None, LATER) == 0
     assert [(await take(connection, LATER)).kind for _ in range(2)] == ["first", "second"]
     assert await names(letters) == ["refused"]
 

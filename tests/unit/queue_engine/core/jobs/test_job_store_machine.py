@@ -179,7 +179,7 @@ class JobMachine(JobCards):
     def _reprocess_all(self, data: st.DataObject) -> None:
         """All that are worth it, in the order in which they failed."""
         ids = [job_id for job_id, buried in self.dead.items() if buried.retryable]
-        assert self._dead(lambda letters: letters.reprocess_all(self.now)) == len(ids)
+        assert self._dead(lambda letters: letters.reprocess(None, self.now)) == len(ids)
         self._live_again(sorted(ids, key=lambda job_id: (self.dead[job_id].at, job_id)))
 
     def _live_again(self, ids: list[str]) -> None:
