@@ -1,4 +1,4 @@
-"""Retry and discard dead letters, whoever asks by whatever way; the audit log names them.
+"""Retry and discard dead letters, and record who asked and by which way.
 
 Everything happens within the caller's transaction.
 """
