@@ -145,7 +145,7 @@ def _validated(model: type[P], value: dict[str, object], part: str) -> P:
         raise ApiError(422 if impossible else 400, f"the {part} is not understood: {'; '.join(problems)}") from None
 
 
-class ListItem(Protocol):
+class ListingItem(Protocol):
     """An item of a list that has pages."""
 
     @property
@@ -154,7 +154,7 @@ class ListItem(Protocol):
         ...
 
 
-Item = TypeVar("Item", bound=ListItem)
+Item = TypeVar("Item", bound=ListingItem)
 
 
 class Listing(Payload):
