@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.tasks import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job, JobStatus
@@ -188,7 +189,7 @@ async def put_off_again(engine: Engine, webhook: LabelRequest) -> timedelta | No
 
 def webhook_of(job: Job) -> LabelRequest:
     """Read the webhook of a throttled label from its job; it is last in the order of labels."""
-    attempt = LabelRetry(order=_LAST, tries=sum(job.holds.values()))
+    attempt = LabelRetry(order=_LAST, awaited=job.holds.get(EARLIER_LABEL, 0))
     return LabelRequest.model_validate(job.request).model_copy(update={"attempt": attempt})
 
 

@@ -174,17 +174,6 @@ class ConversationChange(_Frozen):
     resolved: bool
 
 
-class HeldLabel(_Frozen):
-    """IMQ could not judge a label yet, because reads do not show it; later labels wait until this instant.
-
-    `order` is the webhook's number in the order of arrival.
-    """
-
-    kind: Literal["postponed"] = "postponed"
-    order: int
-    until: Instant
-
-
 class KnownName(_Frozen):
     """GitHub named the object, so it exists."""
 
@@ -202,7 +191,6 @@ Statement = Annotated[
     | CommitStatus
     | ReviewChange
     | ConversationChange
-    | HeldLabel
     | KnownName,
     Field(discriminator="kind"),
 ]
@@ -231,11 +219,6 @@ def of_pull(number: int) -> str:
 def of_branch(name: str) -> str:
     """Name the subject of a branch."""
     return f"branch {name}"
-
-
-def of_labels(base_branch: str) -> str:
-    """Name the subject of the labels on pull requests for a base branch."""
-    return f"labels {base_branch}"
 
 
 def of_commit(sha: str) -> str:

@@ -78,12 +78,8 @@ class LabelRetry:
     """When the delivery was stored: its request counts from then, even if a worker has time only later."""
     arrived_at: datetime | None = None
     """The same, if the job has failed since: its request keeps its position in the order."""
-    tries: int = 0
-    """How often IMQ has postponed the job before, for a stale or early read, or an earlier label."""
-    outdated: int = 0
-    """How many of these were for a stale read."""
     awaited: int = 0
-    """How many of these were for an earlier label."""
+    """How often IMQ has postponed the job for an earlier label."""
 
 
 class LabelRequest(PullRequestWebhook):

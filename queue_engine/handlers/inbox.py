@@ -5,7 +5,7 @@ A webhook costs requests to GitHub only if it may concern a queued pull request;
 In a burst many deliveries share one transaction. IMQ answers a delivery with a known id, and drops it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,7 +32,6 @@ from queue_engine.domain.errors import (
     LabelOrderError,
     NotFound,
     RateLimitError,
-    ReadLagError,
     Refused,
     StaleRead,
     StaleRecord,
@@ -300,8 +299,6 @@ def _request_of(job_id: str, webhook: webhooks.WebhookEvent, now: datetime) -> R
 _OUT_OF_ORDER = timedelta(minutes=10)
 """When a job is tried again whose installation or repository GitHub refuses as a whole."""
 _OUTDATED = "outdated_read"
-_HELD_FOR: Mapping[type[Exception], str] = {ReadLagError: "too_early", LabelOrderError: EARLIER_LABEL}
-"""Reasons of a hold that the job counts, and the errors that hold it for them."""
 
 
 def _attempt_of(job: Job) -> webhooks.LabelRetry:
@@ -310,8 +307,6 @@ def _attempt_of(job: Job) -> webhooks.LabelRetry:
         order=job.seq,
         stored_at=job.created_at,
         arrived_at=job.created_at if job.claims > 1 else None,
-        tries=sum(job.holds.values()),
-        outdated=job.holds.get(_OUTDATED, 0),
         awaited=job.holds.get(EARLIER_LABEL, 0),
     )
 
@@ -327,8 +322,10 @@ def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     async def handle(job: Job) -> Outcome | None:
         try:
             return await handler(job)
-        except (RateLimitError, LabelOrderError) as early:
-            return Hold(early.retry_after, _HELD_FOR.get(type(early)))
+        except RateLimitError as early:
+            return Hold(early.retry_after)
+        except LabelOrderError as early:
+            return Hold(early.retry_after, EARLIER_LABEL)
         except StaleRecord:
             return Hold(timedelta(0))
         except WriteRefused as refused:

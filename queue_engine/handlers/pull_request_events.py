@@ -7,6 +7,7 @@ Labels count if a person with the right to queue set them. For a person without 
 times an hour (P7).
 """
 
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -19,14 +20,14 @@ from queue_engine.admission.bound_heads import bind_known_push
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.head_consent import is_commands
-from queue_engine.admission.label_order import await_earlier, postpone
+from queue_engine.admission.label_order import await_earlier
 from queue_engine.admission.rejection import RejectionError, refuse
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import LabelThrottle, count_without_right, is_throttled, labeling
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.tasks import KeyOrder, OrderWait
 from queue_engine.domain.consent import ConsentKind
-from queue_engine.domain.errors import LabelOrderError, ReadLagError, StaleRead
+from queue_engine.domain.errors import LabelOrderError
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
@@ -176,6 +177,9 @@ _FREES_OTHERS = frozenset({"closed", "unlabeled"})
 """Actions after which pull requests that waited for this one may join their queues."""
 
 
+_LABELS_UNDER_WAY = 1000
+"""So many answered labels IMQ remembers at least until their jobs are stored as done."""
+
 _LANDING = timedelta(seconds=2)
 """How long the last step of a landing takes, about."""
 
@@ -188,6 +192,7 @@ class PullRequestChanges:
         self._engine = engine
         self._shadow = shadow
         self._enqueue_order = KeyOrder()
+        self._answered: deque[int] = deque(maxlen=_LABELS_UNDER_WAY)
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
 
@@ -206,12 +211,9 @@ class PullRequestChanges:
                 await self._shadow.follow(webhook)
                 return False
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
-            try:
-                case, queues = await self._triggers(case, webhook)
-                handled, case = await self._request_enqueue(case, webhook, order, person_order, queues=queues)
-            except (StaleRead, ReadLagError, LabelOrderError) as why:
-                await postpone(self._engine, webhook, why)
-                raise
+            case, queues = await self._triggers(case, webhook)
+            handled, case = await self._request_enqueue(case, webhook, order, person_order, queues=queues)
+            self._answered.append(webhook.attempt.order)
         return queues if handled else await self._labels.changed(case, webhook) or queues
 
     async def _request_enqueue(
@@ -235,18 +237,19 @@ class PullRequestChanges:
     async def _judge(self, case: Case, webhook: LabelRequest, order: OrderWait) -> None:
         """Handle the enqueue request of a trigger label, after those of the labels before it."""
         engine, repository, attempt = self._engine, case.repository, webhook.attempt
-        answered = partial(
-            await_earlier, engine, repository, order=attempt.order, awaited=attempt.awaited, own=engine.owner
+        after_earlier = partial(
+            await_earlier, engine, repository, order=attempt.order, awaited=attempt.awaited, answered=self._answered
         )
         if attempt.arrived_at is not None:
             # An earlier label has to be answered before any read.
-            await answered(webhook.branch, case.policy.trigger_labels)
+            await order()
+            await after_earlier(webhook.branch, case.policy.trigger_labels)
         async with engine.change() as change:
             await change.tx.queues.refresh_repository(repository)
 
         async def in_order(branch: str, labels: Collection[str]) -> None:
             await order()
-            await answered(branch, labels)
+            await after_earlier(branch, labels)
 
         await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
         await self._throttled.judged(webhook)

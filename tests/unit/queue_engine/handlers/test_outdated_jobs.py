@@ -50,4 +50,4 @@ async def test_outdated_read_that_stays_outdated_is_a_failure_like_others() -> N
 async def test_job_whose_token_is_too_new_is_held_however_often() -> None:
     """Each process that starts begins with new tokens: that is no failure of the job."""
     job = a_job(claims=20, too_early=19)
-    assert await obeying_limits(early, lambda: 0.5)(job) == Hold(timedelta(seconds=2), "too_early")
+    assert await obeying_limits(early, lambda: 0.5)(job) == Hold(timedelta(seconds=2))

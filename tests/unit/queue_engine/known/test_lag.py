@@ -11,7 +11,6 @@ from queue_engine.domain.known_facts import (
     CommitStatus,
     Consent,
     ConversationChange,
-    HeldLabel,
     Known,
     KnownName,
     MergeResult,
@@ -102,7 +101,6 @@ def test_read_waits_for_every_fact_that_it_shows(kind: ReadKind, shown: set[type
         CommitStatus,
         ReviewChange,
         ConversationChange,
-        HeldLabel,
         KnownName,
     }
     assert shown < kinds
