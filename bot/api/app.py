@@ -15,12 +15,11 @@ from bot.api.api_errors import answering_as_json, errors_as_json
 from bot.api.auth import authentication
 from bot.api.branch_routes import BranchRoutes
 from bot.api.bulk import BulkRoutes
-from bot.api.dead_letter_routes import DeadLetterRoutes
 from bot.api.device_login import LoginRoutes
-from bot.api.events import AuditLogRoutes, EventRoutes
-from bot.api.finding import DoctorRoutes, Examine
+from bot.api.events import EventRoutes
 from bot.api.idempotent import idempotency
 from bot.api.landing_routes import LandingRoutes
+from bot.api.operator_routes import AuditLogRoutes, DeadLetterRoutes, DoctorRoutes, Examine
 from bot.api.permissions import Access
 from bot.api.pull_request_routes import HeadBranchQuery, QueueRoutes
 from bot.api.routes import Answer, Caller, Problem, Route, Variable, parts

@@ -1,7 +1,4 @@
-"""`/api/v1/events`: what happens in queues, as server-sent events. `bot.web.live` serves the streams.
-
-And `/api/v1/audit-log`: who did what and when, for operators.
-"""
+"""`/api/v1/events`: what happens in queues, as server-sent events. `bot.web.live` serves the streams."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,11 +8,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from pydantic import Field
 
-from bot.api.auth import operator
-from bot.api.payload import AnswerModel, Instant, Listing, Payload, json_data, no_such_page, query
-from bot.api.routes import Caller, Routes, read, route
+from bot.api.payload import AnswerModel, Payload
+from bot.api.routes import Routes, read
 from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
-from queue_engine.store.action_records import FIRST, ActionRecord
 
 MAX_REQUESTS = 50
 """Requests that one stream watches."""
@@ -88,43 +83,3 @@ class EventRoutes(Routes):
         if self._stream is None:
             raise web.HTTPNotFound
         return await self._stream(request)
-
-
-class AuditLogListing(Listing):
-    """Parameters of the audit log."""
-
-    since: Instant | None = None
-    limit: int = Field(200, ge=1, le=1000)
-
-
-class AuditLogAnswer(AnswerModel):
-    """Who did what, the first action first. `next` is null on a page after which nothing has happened yet."""
-
-    actions: tuple[ActionRecord, ...]
-    next: str | None
-
-
-class AuditLogRoutes(Routes):
-    """The route of the audit log."""
-
-    @route(
-        "GET",
-        "/audit-log",
-        "list_actions",
-        "Lists who did what and when, the first action first.",
-        caller=Caller.OPERATOR,
-        query=AuditLogListing,
-        answers={200: AuditLogAnswer},
-        refusals=(404, 422),
-    )
-    async def list(self, request: web.Request) -> web.Response:
-        """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
-        operator(request)
-        asked = query(request, AuditLogListing)
-        async with self._engine.store.reading() as tx:
-            try:
-                found = await tx.actions.page(asked.since or FIRST, limit=asked.reads, after=asked.after)
-            except ValueError:
-                raise no_such_page() from None
-        shown, following = asked.page(found)
-        return web.json_response(json_data(AuditLogAnswer(actions=shown, next=following)))

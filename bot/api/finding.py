@@ -1,15 +1,8 @@
-"""The findings of `imq doctor`, which the command prints and the API serves at `/api/v1/doctor`, for operators."""
+"""Findings of `imq doctor`, which the command prints and the API serves at `/api/v1/doctor`, for operators."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aiohttp import web
-from pydantic import Field
-
-from bot.api.api_errors import ApiError
-from bot.api.auth import operator
-from bot.api.payload import Payload, json_data, query
-from bot.api.routes import Caller, Routes, route
 from bot.gateway.doctor_reads import RulesetBypass
 
 
@@ -68,41 +61,3 @@ class Report:
             examined += f" Left out: {self.left_out}; name one with --repository."
         verdict = "No findings." if not count else f"Findings: {count}."
         return "\n\n".join([*lines, f"{verdict} {examined}"])
-
-
-Examine = Callable[[str | None], Awaitable[Report]]
-"""Examines the installation, or of its repositories only the named one. Raises LookupError for an unknown one."""
-
-
-class DoctorQuery(Payload):
-    """Parameters of an examination."""
-
-    repository: str | None = Field(None, pattern=r"^[^/\s]{1,100}/[^/\s]{1,100}$")
-
-
-class DoctorRoutes(Routes):
-    """The route that examines the installation."""
-
-    def __init__(self, examine: Examine | None) -> None:
-        """`examine` is None only where the routes are described, and not served."""
-        self._examine = examine
-
-    @route(
-        "GET",
-        "/doctor",
-        "examine_installation",
-        "Examines settings, database, App and repositories.",
-        caller=Caller.OPERATOR,
-        query=DoctorQuery,
-        answers={200: Report},
-        refusals=(404,),
-    )
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200 with the findings, or 404 for a repository that the App does not see."""
-        operator(request)
-        assert self._examine is not None
-        try:
-            report = await self._examine(query(request, DoctorQuery).repository)
-        except LookupError as problem:
-            raise ApiError(404, str(problem)) from None
-        return web.json_response(json_data(report))

@@ -54,7 +54,7 @@ RUNS_SAVED = "The train saved {count} CI runs."
 TIME_SAVED_ONE = "The train saved 1 CI run, about {time} of CI."
 TIME_SAVED = "The train saved {count} CI runs, about {time} of CI."
 
-SUSPICION = "A CI run with it failed. The chance that this pull request breaks its run is {chance}."
+SUSPICION = "The chance that this pull request breaks its run is {chance}."
 SUSPICION_FRESH = "The chance that this pull request breaks its run is {chance}: so many earlier ones did."
 CERTAIN, HARDLY = "more than 99 %", "less than 1 %"
 ABOUT = "about {percent} % ({words})"

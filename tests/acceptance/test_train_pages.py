@@ -91,7 +91,7 @@ async def test_every_way_to_ask_says_what_a_train_does_with_a_pull_request(
         assert "Next: Wait: it leaves only if it is the cause. No action needed: IMQ is at work." in waiting.text
     answer = (await (await caller(world, session)).ask("GET", path_of(pulls[0]))).body
     train = answer["entry"]["train"]
-    assert (train["sentences"][0], train["sentences"][-1]) == (failed, f"A CI run with it failed. {chance}")
+    assert (train["sentences"][0], train["sentences"][-1]) == (failed, chance)
     assert (train["progress"], train["members"], train["failed"]) == (
         "bisecting",
         [first, second],

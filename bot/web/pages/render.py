@@ -19,6 +19,8 @@ from bot import __version__
 from bot.passport.keys import checks_in
 from bot.web.addresses import landings_url, login_url, pull_url, queue_url, repository_url, shadow_url
 from bot.web.pages.static_files import static_url
+from notifications.render.escape import duration as duration_text
+from notifications.render.escape import instant
 from queue_engine.core.timing.backoff import MONITOR
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ it; and characters of no width, with which two names look alike. Persian, and jo
 """
 _DAYS_NAMED = 6
 """From so many days on, an instant has its date and not its day of the week."""
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 PAGE_HEADERS: Mapping[str, str] = {
@@ -144,21 +145,9 @@ def duration(value: timedelta | float) -> str:
     """Format a duration by its two largest units: 45 s, 12 min, 2 h 5 min, 3 d 1 h."""
     exactly = value.total_seconds() if isinstance(value, timedelta) else value
     seconds = round(exactly)
-    left, parts = abs(seconds), []
-    for size, unit in _UNITS:
-        count, left = divmod(left, size)
-        if count:
-            parts.append((size, f"{count} {unit}"))
-    if not parts:
-        return "under 1 s" if exactly > 0 else "0 s"
-    # Seconds beside minutes would change with each look, and tell nothing.
-    second = [text for size, text in parts[1:2] if size != 1 and size * 100 > parts[0][0]]
-    return ("-" if seconds < 0 else "") + " ".join([parts[0][1], *second])
-
-
-def instant(value: datetime) -> str:
-    """Format an instant in UTC: 2026-11-23 15:55 UTC."""
-    return f"{value:%Y-%m-%d %H:%M} UTC"
+    if exactly > 0 and not seconds:
+        return "under 1 s"
+    return ("-" if seconds < 0 else "") + duration_text(timedelta(seconds=abs(seconds)))
 
 
 def _ago(context: Context, value: datetime) -> str:

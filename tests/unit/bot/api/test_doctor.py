@@ -3,7 +3,8 @@
 import pytest
 from aiohttp import web
 
-from bot.api.finding import DoctorRoutes, Report
+from bot.api.finding import Report
+from bot.api.operator_routes import DoctorRoutes
 from queue_engine.core.database.database import Database
 from queue_engine.store import Store
 from tests.unit.bot.api.api_server import ApiServer, an_api_server

@@ -27,13 +27,13 @@ def test_chance_is_a_percentage_in_plain_words(share: float, words: str) -> None
     assert chance(share) == words
 
 
-def test_suspicion_sentence_says_whether_a_run_with_it_failed() -> None:
+def test_suspicion_sentence_of_a_fresh_pull_request_says_what_it_counts() -> None:
     """A chance by earlier pull requests accuses no person."""
     assert suspicion_sentence(0.1, failed=False) == (
         "The chance that this pull request breaks its run is about 10 % (1 in 10): so many earlier ones did."
     )
     assert suspicion_sentence(0.34, failed=True) == (
-        "A CI run with it failed. The chance that this pull request breaks its run is about 34 % (3 in 10)."
+        "The chance that this pull request breaks its run is about 34 % (3 in 10)."
     )
 
 

@@ -1,5 +1,6 @@
-"""`/api/v1/dead-letters`: show, retry and discard work that failed for good. For operators."""
+"""Routes for operators alone: dead letters, `/api/v1/audit-log`, and the findings of `imq doctor`."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -8,12 +9,14 @@ from pydantic import Field
 
 from bot.api.api_errors import ApiError
 from bot.api.auth import caller, operator
+from bot.api.finding import Report
 from bot.api.idempotent import finish_call
-from bot.api.payload import AnswerModel, EmptyBody, Listing, json_data, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Instant, Listing, Payload, json_data, no_such_page, payload, query
 from bot.api.routes import Caller, Routes, route
 from bot.logs.configure import mask
 from queue_engine.control.dead_letter_retries import Actor, discard, retry
 from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.store.action_records import FIRST, ActionRecord
 
 _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
@@ -140,3 +143,79 @@ def _masked(letter: DeadLetter) -> DeadLetter:
 
 def _not_found() -> ApiError:
     return ApiError(404, "no dead letter has this id: it may be discarded or reprocessed")
+
+
+class AuditLogListing(Listing):
+    """Parameters of the audit log."""
+
+    since: Instant | None = None
+    limit: int = Field(200, ge=1, le=1000)
+
+
+class AuditLogAnswer(AnswerModel):
+    """Who did what, the first action first. `next` is null on a page after which nothing has happened yet."""
+
+    actions: tuple[ActionRecord, ...]
+    next: str | None
+
+
+class AuditLogRoutes(Routes):
+    """The route of the audit log."""
+
+    @_for_operators(
+        "GET",
+        "/audit-log",
+        "list_actions",
+        "Lists who did what and when, the first action first.",
+        query=AuditLogListing,
+        answers={200: AuditLogAnswer},
+        refusals=(404, 422),
+    )
+    async def list(self, request: web.Request) -> web.Response:
+        """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
+        operator(request)
+        asked = query(request, AuditLogListing)
+        async with self._engine.store.reading() as tx:
+            try:
+                found = await tx.actions.page(asked.since or FIRST, limit=asked.reads, after=asked.after)
+            except ValueError:
+                raise no_such_page() from None
+        shown, following = asked.page(found)
+        return web.json_response(json_data(AuditLogAnswer(actions=shown, next=following)))
+
+
+Examine = Callable[[str | None], Awaitable[Report]]
+"""Examines the installation, or of its repositories only the named one. Raises LookupError for an unknown one."""
+
+
+class DoctorQuery(Payload):
+    """Parameters of an examination."""
+
+    repository: str | None = Field(None, pattern=r"^[^/\s]{1,100}/[^/\s]{1,100}$")
+
+
+class DoctorRoutes(Routes):
+    """The route that examines the installation."""
+
+    def __init__(self, examine: Examine | None) -> None:
+        """`examine` is None only where the routes are described, and not served."""
+        self._examine = examine
+
+    @_for_operators(
+        "GET",
+        "/doctor",
+        "examine_installation",
+        "Examines settings, database, App and repositories.",
+        query=DoctorQuery,
+        answers={200: Report},
+        refusals=(404,),
+    )
+    async def show(self, request: web.Request) -> web.Response:
+        """Answer 200 with the findings, or 404 for a repository that the App does not see."""
+        operator(request)
+        assert self._examine is not None
+        try:
+            report = await self._examine(query(request, DoctorQuery).repository)
+        except LookupError as problem:
+            raise ApiError(404, str(problem)) from None
+        return web.json_response(json_data(report))
