@@ -174,7 +174,7 @@ class BulkRoutes(Routes):
         async with self._engine.store.reading() as tx:
             jobs = await _jobs(tx, process_id)
             first = BulkRequest.model_validate(jobs[0].request) if jobs else None
-            repository = None if first is None else await tx.queues.repository_by_id(first.repository_id)
+            repository = None if first is None else await tx.repositories.by_id(first.repository_id)
         if first is None or repository is None or not _may_read(token, first):
             raise ApiError(404, _NONE_SUCH)
         if not await self._access.visible(token, [repository], []):
@@ -209,7 +209,7 @@ class BulkJobs:
         try:
             async with self._engine.store.reading() as tx:
                 token = await tx.tokens.by_id(asked.token_id, self._engine.clock.now())
-                repository = await tx.queues.repository_by_id(asked.repository_id)
+                repository = await tx.repositories.by_id(asked.repository_id)
             if token is None:
                 raise ApiError(401, "the token of this call was revoked, or has expired")
             if repository is None:

@@ -291,12 +291,12 @@ class PublicRepositories:
 
     async def _known(self, repository_ids: Collection[int]) -> dict[int, bool | None]:
         async with self._engine.store.reading() as tx:
-            generations = await tx.queues.generations(repository_ids)
+            generations = await tx.repositories.generations(repository_ids)
         return {number: self._cached((number, generations[number])) for number in repository_ids}
 
     async def _key(self, repository: Repository) -> tuple[int, int]:
         async with self._engine.store.reading() as tx:
-            return repository.id, await tx.queues.generation(repository.id)
+            return repository.id, await tx.repositories.generation(repository.id)
 
     def _cached(self, key: tuple[int, int] | str) -> bool | None:
         if (known := self._cache.get(key)) is None:
@@ -436,8 +436,8 @@ class Access:
             raise no_such_repository()
         grant, login = token.grant, token.login or ""
         async with self._engine.store.reading() as tx:
-            found = await tx.queues.repository(owner, name)
-            instead = await tx.queues.some_repository(owner)
+            found = await tx.repositories.named(owner, name)
+            instead = await tx.repositories.some(owner)
         if token is ANONYMOUS and self._public is not None:
             return await self._find_public(found, instead, f"{owner}/{name}".casefold()), ""
         if found is not None and not grant.covers(found):

@@ -161,7 +161,7 @@ def check_file(url: str) -> None:
 async def find_repository(tx: "Transaction", name: str) -> "Repository":
     """Return the repository of this name. Raises CommandRefused for one that the database does not have."""
     owner, _, repository = name.partition("/")
-    found = await tx.queues.repository(owner, repository)
+    found = await tx.repositories.named(owner, repository)
     if found is None:
         raise CommandRefused(f"IMQ does not know {name}. Install the App there, and start IMQ.")
     return found

@@ -106,7 +106,7 @@ async def timeline_lines(store: Store, repository: str | None) -> AsyncIterator[
                 if wanted is not None and wanted.id != each.repository_id:
                     continue
                 if each.repository_id not in repositories:
-                    repositories[each.repository_id] = await tx.queues.repository_by_id(each.repository_id)
+                    repositories[each.repository_id] = await tx.repositories.by_id(each.repository_id)
                 if (found := repositories[each.repository_id]) is not None:
                     yield EventAnswer.of(found, each).model_dump_json()
 

@@ -173,7 +173,7 @@ async def _scope(tx: Transaction, grant: TokenPolicy) -> str:
     """Format the scope of a token."""
     parts = [] if grant.installation_id is None else [f"installation {grant.installation_id}"]
     for repository_id in grant.repositories or ():
-        found = await tx.queues.repository_by_id(repository_id)
+        found = await tx.repositories.by_id(repository_id)
         parts.append(f"repository {repository_id}" if found is None else found.full_name)
     return ", ".join(parts) or "-"
 

@@ -308,7 +308,7 @@ class Policies:
     async def _read_together(self, repositories: Sequence[Repository]) -> None:
         rows, now = {each.id: row_of(own_file(each, None).key) for each in repositories}, self._clock.now()
         async with self._store.reading() as tx:
-            generations = await tx.queues.generations(rows)
+            generations = await tx.repositories.generations(rows)
             of_rows = {row: generations[each] for each, row in rows.items()}
             # What is nearly too old would be read again by each job of a sweep.
             known = await tx.configuration_files.some(of_rows, since=now - _SHARED_FOR / 2)
@@ -399,7 +399,7 @@ class Policies:
     async def _generations(self, repository: Repository) -> tuple[int, int]:
         """Return the generations of the repository and of the shared one, which any process may have increased."""
         async with self._store.reading() as tx:
-            own, shared_id, shared = await tx.queues.settings(repository, SHARED)
+            own, shared_id, shared = await tx.repositories.settings(repository, SHARED)
         if shared_id is not None:
             self._forget_outdated_rules(shared_id, shared)
         return own, shared

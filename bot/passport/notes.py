@@ -39,7 +39,7 @@ class PassportNotes:
         """
         now = self._engine.clock.now()
         async with self._engine.store.reading() as tx:
-            repository = await tx.queues.repository_by_id(int(job.request["repository_id"]))
+            repository = await tx.repositories.by_id(int(job.request["repository_id"]))
             assert repository is not None
             former = await tx.proof_marks.notes(repository.id)
             found = await tx.landings.since(None, _AT_ONCE, repository_id=repository.id, after=former.landing_id)

@@ -453,7 +453,7 @@ class Commands:
         case = Case(repository, taken.pull.number, delivery=webhook.delivery)
         case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
-            await change.tx.queues.refresh_repository(repository)
+            await change.tx.repositories.refresh(repository)
         reviewed = (webhook.head_sha, webhook.branch) if isinstance(webhook, ReviewCommand) else None
         return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed)
 

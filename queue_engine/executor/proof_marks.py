@@ -114,7 +114,7 @@ async def schedule_expiry(change: Change) -> None:
 async def delete_expired(engine: Engine, job: Job) -> Hold | None:
     """Delete the oldest refs that have expired; a hold if more are left, or GitHub refuses. Raises GitHubError."""
     async with engine.store.reading() as tx:
-        repository = await tx.queues.repository_by_id(int(job.request["repository_id"]))
+        repository = await tx.repositories.by_id(int(job.request["repository_id"]))
         assert repository is not None
         found = await tx.proof_marks.expired(repository.id, engine.clock.now(), at_most=_AT_ONCE)
     try:

@@ -134,8 +134,8 @@ class Branches:
         that are not ready."""
         async with self._engine.change() as change:
             for repository in repositories:
-                await change.tx.queues.refresh_repository(repository)
-                await change.tx.queues.renew_settings(repository.id)
+                await change.tx.repositories.refresh(repository)
+                await change.tx.repositories.renew_settings(repository.id)
             for queue in queues:
                 await change.tx.queues.wake(queue.id, change.now)
                 if queue.stall is not None and queue.stall.never:

@@ -207,7 +207,7 @@ class Inbox:
             await remember_name(self._engine, repository)
         if repository is not None and webhook.action in _VISIBILITY:
             async with self._engine.change() as change:
-                await change.tx.queues.renew_settings(repository.id)
+                await change.tx.repositories.renew_settings(repository.id)
         if repository is not None and webhook.action == "unarchived":
             # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
             async with self._engine.change() as change:

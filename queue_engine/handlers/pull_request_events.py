@@ -245,7 +245,7 @@ class PullRequestChanges:
             await order()
             await after_earlier(webhook.branch, case.policy.trigger_labels)
         async with engine.change() as change:
-            await change.tx.queues.refresh_repository(repository)
+            await change.tx.repositories.refresh(repository)
 
         async def in_order(branch: str, labels: Collection[str]) -> None:
             await order()

@@ -218,7 +218,7 @@ class Reconciler:
                     process_id=f"{INSTALLATION_JOB}:{installation_id}",
                     now=change.now,
                 )
-            for repository in await change.tx.queues.with_work():
+            for repository in await change.tx.repositories.with_work():
                 if repository.installation_id not in known[1]:
                     await enqueue_examination(change, repository)
 
@@ -242,7 +242,7 @@ class Reconciler:
                 labels = len(known[1]) <= FEW or repository.id in with_labels
                 await enqueue_sweep(change, repository, labels=labels)
             listed = {repository.id for repository in known[1]}
-            for repository in await change.tx.queues.with_work():
+            for repository in await change.tx.repositories.with_work():
                 if repository.installation_id == installation_id and repository.id not in listed:
                     await enqueue_examination(change, repository)
 
@@ -387,7 +387,7 @@ class Reconciler:
             if any(queue.repository.installation_id != repository.installation_id for queue in known):
                 # Installed again, or transferred: words wait for that even where its queues are empty.
                 await change.tx.outbox.release(repository.id, change.now)
-            await change.tx.queues.refresh_repository(repository)
+            await change.tx.repositories.refresh(repository)
             entries = await change.tx.entries.of_repository(repository.id)
             queued = {entry.number for entry in entries}
             new = sorted(labeled - queued - await numbers_put_off(change.tx, repository.id))

@@ -71,7 +71,7 @@ async def examine_repository(engine: Engine, job: Job) -> None:
     """
     repository_id = job.request["repository_id"]
     async with engine.store.reading() as tx:
-        repository = next((each for each in await tx.queues.with_work() if each.id == repository_id), None)
+        repository = next((each for each in await tx.repositories.with_work() if each.id == repository_id), None)
     if repository is None:
         return
     try:

@@ -58,7 +58,7 @@ class ShadowHandler:
         due = await self._pulls.find_due(repository, labeled)
         _log.info("shadow_mode", repository=repository.full_name, to_judge=len(due))
         async with self._engine.change() as change:
-            await change.tx.queues.refresh_repository(repository)
+            await change.tx.repositories.refresh(repository)
             for number in due:
                 await judge_later(change, repository, number)
         return True

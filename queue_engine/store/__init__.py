@@ -39,7 +39,7 @@ from queue_engine.store.proof_marks import ProofMarks
 from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
 from queue_engine.store.rejections import Rejections, Throttles
-from queue_engine.store.repositories import ConfigFiles
+from queue_engine.store.repositories import ConfigFiles, Repositories
 from queue_engine.store.request_records import Requests
 from queue_engine.store.runs import CandidateCommits, Runs
 from queue_engine.store.sessions import Sessions
@@ -90,6 +90,10 @@ class Transaction:
     @cached_property
     def queues(self) -> Queues:
         return Queues(self.connection, partial(self.due.add, WakeupKind.QUEUES))
+
+    @cached_property
+    def repositories(self) -> Repositories:
+        return Repositories(self.connection)
 
     @cached_property
     def queue_batch(self) -> QueueBatch:

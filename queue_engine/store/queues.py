@@ -34,11 +34,9 @@ from queue_engine.core.read_model import adapter
 from queue_engine.domain.facts import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
 from queue_engine.domain.reasons import Reason
-from queue_engine.store import repositories
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM
-from queue_engine.store.repositories import REPOSITORY_FIELDS, repository_of
-from queue_engine.store.tables import entries, queues
-from queue_engine.store.tables import repositories as repositories_table
+from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
+from queue_engine.store.tables import entries, queues, repositories
 
 _NOW = bindparam("now", type_=DatabaseInstant)
 
@@ -61,11 +59,11 @@ def _fair_order() -> Select[int]:
         select(
             queues.c.id,
             queues.c.due_at,
-            repositories_table.c.installation_id,
+            repositories.c.installation_id,
             waits.label("waits"),
             of_repository.label("place"),
         )
-        .join(repositories_table)
+        .join(repositories)
         .where(or_(OWN, and_(DUE, queues.c.id.not_in(without))))
         .subquery()
         .c
@@ -231,11 +229,7 @@ _IDS: BindParameter[int] = bindparam("its_ids", expanding=True)
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
 _AT: BindParameter[datetime] = bindparam("at", type_=DatabaseInstant)
 
-_ALL = (
-    select(queues, *REPOSITORY_FIELDS[1:], repositories_table.c.generation)
-    .join(repositories_table)
-    .order_by(queues.c.id)
-)
+_ALL = select(queues, *REPOSITORY_FIELDS[1:], repositories.c.generation).join(repositories).order_by(queues.c.id)
 _GET = _ALL.where(queues.c.id == _ID)
 _SOME = _ALL.where(queues.c.id.in_(_IDS))
 _FIND = _ALL.where(queues.c.repository_id == _REPOSITORY, queues.c.base_branch == bindparam("its_branch"))
@@ -317,7 +311,7 @@ class Queues:
 
     async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:
         """Return the queue of this base branch, created once even by concurrent calls."""
-        await repositories.remember(self._connection, repository)
+        await remember(self._connection, repository)
         new = {"repository_id": repository.id, "base_branch": base_branch, "wake_count": 0, "created_at": now}
         await self._connection.execute(_CREATE.on(self._connection), new)
         queue = await self.find(repository.id, base_branch)
@@ -343,22 +337,6 @@ class Queues:
     async def some(self, queue_ids: Sequence[int]) -> tuple[Queue, ...]:
         """Return the queues with these ids, in any order."""
         return await self._many(_SOME, its_ids=queue_ids)
-
-    async def refresh_repository(self, repository: Repository) -> None:
-        """Store the present name and installation of a repository: its queues, entries and outbox items follow."""
-        await repositories.refresh(self._connection, repository)
-
-    async def repository(self, owner: str, name: str) -> Repository | None:
-        """Return the repository with this name, if IMQ knows it; in any case, as on GitHub."""
-        return await repositories.named(self._connection, owner, name)
-
-    async def repository_by_id(self, repository_id: int) -> Repository | None:
-        """Return the repository with this id, if IMQ knows it."""
-        return await repositories.by_id(self._connection, repository_id)
-
-    async def some_repository(self, owner: str) -> Repository | None:
-        """Return some repository, of this owner if one is known."""
-        return await repositories.some(self._connection, owner)
 
     async def wake(self, queue_id: int, at: datetime, *, anyway: bool = False) -> None:
         """Make the queue due at `at`, or earlier if it is; a leased queue is due again after its release.
@@ -455,29 +433,6 @@ class Queues:
     async def note_trains(self, queue_id: int, in_trains: bool) -> None:
         """Store whether runs of several members may be stored for this queue."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "in_trains": in_trains})
-
-    async def with_work(self) -> tuple[Repository, ...]:
-        """Return the repositories with entries."""
-        return await repositories.with_work(self._connection)
-
-    async def generation(self, repository_id: int) -> int:
-        """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
-        return await repositories.generation(self._connection, repository_id)
-
-    async def settings(self, repository: Repository, shared: str) -> tuple[int, int | None, int]:
-        """Return the generation of a repository, and the id and generation of its owner's repository named `shared`.
-
-        Without such a one its id is None.
-        """
-        return await repositories.settings(self._connection, repository, shared)
-
-    async def generations(self, repository_ids: Collection[int]) -> Mapping[int, int]:
-        """Count the same of several repositories, by their ids."""
-        return await repositories.generations(self._connection, repository_ids)
-
-    async def renew_settings(self, repository_id: int) -> None:
-        """Count a change of configuration or rules, which voids what processes cache of them."""
-        await repositories.renew(self._connection, repository_id)
 
     async def _one(self, statement: Select[Any], **its_own: object) -> Queue | None:
         return next(iter(await self._many(statement, **its_own)), None)

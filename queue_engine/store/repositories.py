@@ -67,56 +67,57 @@ async def remember(connection: AsyncConnection, repository: Repository) -> None:
     await connection.execute(_REMEMBER.on(connection), asdict(repository))
 
 
-async def refresh(connection: AsyncConnection, repository: Repository) -> None:
-    """Store the present names and installation, after a rename, a transfer or a new installation."""
-    await connection.execute(_REFRESH.on(connection), asdict(repository))
+class Repositories:
+    """The repositories that IMQ knows, on one connection."""
 
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
 
-async def named(connection: AsyncConnection, owner: str, name: str) -> Repository | None:
-    """Return the repository with this name, in any case; of two that have had the name the younger."""
-    its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
-    row = (await connection.execute(_NAMED, its_name)).one_or_none()
-    return None if row is None else repository_of(row)
+    async def refresh(self, repository: Repository) -> None:
+        """Store the present names and installation: queues, entries and outbox items follow."""
+        await self._connection.execute(_REFRESH.on(self._connection), asdict(repository))
 
+    async def named(self, owner: str, name: str) -> Repository | None:
+        """Return the repository with this name, in any case; of two that have had the name the younger."""
+        its_name = {"its_owner": owner.lower(), "its_name": name.lower()}
+        row = (await self._connection.execute(_NAMED, its_name)).one_or_none()
+        return None if row is None else repository_of(row)
 
-async def by_id(connection: AsyncConnection, repository_id: int) -> Repository | None:
-    """Return the repository with this id, if IMQ knows it."""
-    row = (await connection.execute(_BY_ID, {"its_id": repository_id})).one_or_none()
-    return None if row is None else repository_of(row)
+    async def by_id(self, repository_id: int) -> Repository | None:
+        """Return the repository with this id, if IMQ knows it."""
+        row = (await self._connection.execute(_BY_ID, {"its_id": repository_id})).one_or_none()
+        return None if row is None else repository_of(row)
 
+    async def some(self, owner: str) -> Repository | None:
+        """Return some repository, of this owner if one is known; None if no repository is known."""
+        row = (await self._connection.execute(_SOME, {"its_owner": owner.lower()})).one_or_none()
+        return None if row is None else repository_of(row)
 
-async def some(connection: AsyncConnection, owner: str) -> Repository | None:
-    """Return some repository, of this owner if one is known; None if no repository is known."""
-    row = (await connection.execute(_SOME, {"its_owner": owner.lower()})).one_or_none()
-    return None if row is None else repository_of(row)
+    async def with_work(self) -> tuple[Repository, ...]:
+        """Return the repositories with entries."""
+        return tuple(map(repository_of, await self._connection.execute(_WITH_WORK)))
 
+    async def generation(self, repository_id: int) -> int:
+        """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
+        return (await self._connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
 
-async def with_work(connection: AsyncConnection) -> tuple[Repository, ...]:
-    """Return the repositories with entries."""
-    return tuple(map(repository_of, await connection.execute(_WITH_WORK)))
+    async def settings(self, repository: Repository, shared: str) -> tuple[int, int | None, int]:
+        """Return the generation of a repository, and the id and generation of its owner's repository named `shared`.
 
+        Without such a one its id is None.
+        """
+        names = {"its_id": repository.id, "its_owner": repository.owner.lower(), "its_name": shared.lower()}
+        row = (await self._connection.execute(_SETTINGS, names)).one()
+        return row.own or 0, row.id, row.generation or 0
 
-async def generation(connection: AsyncConnection, repository_id: int) -> int:
-    """Count the known changes of this repository's configuration and rules; 0 for an unknown repository."""
-    return (await connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
+    async def generations(self, repository_ids: Collection[int]) -> dict[int, int]:
+        """Count the same of several repositories, by their ids."""
+        found = await self._connection.execute(_GENERATIONS, {"its_ids": list(repository_ids)})
+        return dict.fromkeys(repository_ids, 0) | {row.id: row.generation for row in found}
 
-
-async def settings(connection: AsyncConnection, repository: Repository, shared: str) -> tuple[int, int | None, int]:
-    """Return the generation of a repository, and the id and generation of its owner's repository named `shared`."""
-    names = {"its_id": repository.id, "its_owner": repository.owner.lower(), "its_name": shared.lower()}
-    row = (await connection.execute(_SETTINGS, names)).one()
-    return row.own or 0, row.id, row.generation or 0
-
-
-async def generations(connection: AsyncConnection, repository_ids: Collection[int]) -> dict[int, int]:
-    """Count the same of several repositories, by their ids."""
-    found = await connection.execute(_GENERATIONS, {"its_ids": list(repository_ids)})
-    return dict.fromkeys(repository_ids, 0) | {row.id: row.generation for row in found}
-
-
-async def renew(connection: AsyncConnection, repository_id: int) -> None:
-    """Count a change of configuration or rules, which voids earlier reads."""
-    await connection.execute(_RENEW, {"its_id": repository_id})
+    async def renew_settings(self, repository_id: int) -> None:
+        """Count a change of configuration or rules, which voids earlier reads."""
+        await self._connection.execute(_RENEW, {"its_id": repository_id})
 
 
 def repository_of(row: Row[Any]) -> Repository:

@@ -112,7 +112,7 @@ async def test_changes_requested_under_rules_that_another_process_received_deque
     world.repository.add_ruleset("reviews", reviews=ReviewRule(approvals=1))
     async with world.bot.engine.store.transaction() as tx:
         (queue,) = await tx.queues.all()
-        await tx.queues.renew_settings(queue.repository.id)
+        await tx.repositories.renew_settings(queue.repository.id)
     pull.review("CHANGES_REQUESTED", by="rhea")
     await world.settle()
     assert await world.reasons(pull) == ["changes_requested"]
@@ -158,4 +158,4 @@ async def test_check_that_is_required_while_a_pull_request_waits_is_waited_for_t
 async def _generation(world: World) -> int:
     async with world.bot.engine.store.reading() as tx:
         (queue,) = await tx.queues.all()
-        return await tx.queues.generation(queue.repository.id)
+        return await tx.repositories.generation(queue.repository.id)

@@ -51,7 +51,7 @@ async def control(world: World, how: Any, **more: Any) -> Any:
 
 async def installation(world: World) -> int:
     async with world.bot.engine.store.reading() as tx:
-        found = await tx.queues.repository("acme", "widgets")
+        found = await tx.repositories.named("acme", "widgets")
     assert found is not None
     return found.installation_id
 

@@ -187,7 +187,7 @@ async def test_lists_and_sums_hold_only_what_the_person_may_read(world: World, s
         return {each["repository"] for each in (await who.ask("GET", "/queue/status")).body["queues"]}
 
     async with world.bot.engine.store.reading() as tx:
-        repository = await tx.queues.repository("acme", "widgets")
+        repository = await tx.repositories.named("acme", "widgets")
     assert repository is not None
     installation = repository.installation_id
     every = {"acme/widgets", HIDDEN, "acme/open"}

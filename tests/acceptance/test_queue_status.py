@@ -88,7 +88,7 @@ async def test_status_of_a_paused_queue_says_why(world: World, session: aiohttp.
     """A paused queue is listed although it is empty; one that is idle is not."""
     mona, store, now = await caller(world, session), world.bot.engine.store, world.clock.now()
     async with store.transaction() as tx:
-        repository = await tx.queues.repository("acme", "widgets")
+        repository = await tx.repositories.named("acme", "widgets")
         assert repository is not None
         paused = await tx.queues.find_or_create(repository, "main", now)
         await tx.queues.find_or_create(repository, "next", now)

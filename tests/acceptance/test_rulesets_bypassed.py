@@ -142,7 +142,7 @@ async def test_ruleset_that_changed_since_the_last_admission_protects_a_head_bra
     )
     if not webhook:
         async with world.bot.engine.change() as change:
-            await change.tx.queues.renew_settings(pull.record.repository.id)
+            await change.tx.repositories.renew_settings(pull.record.repository.id)
     await world.settle()
     head = pull.head_sha
     assert (await refused(world, pull))[0] == "head_protected"
@@ -162,7 +162,7 @@ async def test_rules_whose_webhook_another_process_handled_during_the_pass_hold_
             world.server.on_request = None
             world.repository.add_ruleset("what", bypass=["imq"], by="rhea", webhook=False, **rules)
             async with world.bot.engine.change() as change:
-                await change.tx.queues.renew_settings(pull.record.repository.id)
+                await change.tx.repositories.renew_settings(pull.record.repository.id)
 
     world.server.on_request = change_rules
     reason, _ = await refused(world, pull)

@@ -54,7 +54,7 @@ async def by_command(world: World, pull: Any) -> Answer:
     """What `/why` finds, and says."""
     engine = world.bot.engine
     async with engine.store.reading() as tx:
-        repository = await tx.queues.repository("acme", "widgets")
+        repository = await tx.repositories.named("acme", "widgets")
     assert repository is not None
     policy = await engine.policies.of(repository, "main")
     async with engine.store.reading() as tx:
@@ -110,7 +110,7 @@ async def command_line_agrees(world: World, pull: Any, answer: Answer) -> None:
     """The command line of operators says the same."""
     engine, record = world.bot.engine, world.repository.record
     async with engine.store.reading() as tx:
-        repository = await tx.queues.repository("acme", "widgets")
+        repository = await tx.repositories.named("acme", "widgets")
     assert repository is not None
     policy = await engine.policies.of(repository, "main")
     shown = await describe_status(

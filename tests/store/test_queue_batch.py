@@ -79,9 +79,9 @@ async def test_shared_generations_are_those_of_each_owners_repository_in_any_cas
     stranger = await queue(t, "main", Repository(9, "umbrella", "r", 71))
     for number, owner, generation in ((20, "acme", 5), (21, "Acme", 2)):
         shared = Repository(number, owner, ".github", 70)
-        await t.queues.refresh_repository(shared)
+        await t.repositories.refresh(shared)
         for _ in range(generation):
-            await t.queues.renew_settings(number)
+            await t.repositories.renew_settings(number)
     assert await t.queue_batch.shared_generations([own, stranger]) == {"acme": 2}
 
 

@@ -59,7 +59,7 @@ async def test_refresh_repository_renames_it_for_queues_and_entries(t: Transacti
     main, other = await queue(t), await queue(t, "main", OTHER)
     await stand(t, main, 1)
     renamed = replace(REPOSITORY, owner="umbrella", name="missile", installation_id=71)
-    await t.queues.refresh_repository(renamed)
+    await t.repositories.refresh(renamed)
     assert (await queue(t)).repository == renamed
     (entry,) = await t.entries.of_queue(main.id)
     assert entry.repository == renamed
@@ -68,27 +68,27 @@ async def test_refresh_repository_renames_it_for_queues_and_entries(t: Transacti
 
 async def test_repository_is_found_by_the_name_it_has_now_in_any_letters(t: Transaction) -> None:
     """Names compare as on GitHub; one that was only swept is known, and an old name is free or another repository's."""
-    await t.queues.refresh_repository(REPOSITORY)
-    await t.queues.refresh_repository(OTHER)
-    assert await t.queues.repository("ACME", "Rocket") == REPOSITORY
-    assert await t.queues.repository("acme", "rock") is None
-    await t.queues.refresh_repository(replace(REPOSITORY, name="missile"))
-    assert await t.queues.repository("acme", "rocket") is None
+    await t.repositories.refresh(REPOSITORY)
+    await t.repositories.refresh(OTHER)
+    assert await t.repositories.named("ACME", "Rocket") == REPOSITORY
+    assert await t.repositories.named("acme", "rock") is None
+    await t.repositories.refresh(replace(REPOSITORY, name="missile"))
+    assert await t.repositories.named("acme", "rocket") is None
     heir = replace(REPOSITORY, id=9, name="sled")
-    await t.queues.refresh_repository(heir)
-    assert await t.queues.repository("acme", "sled") == heir
+    await t.repositories.refresh(heir)
+    assert await t.repositories.named("acme", "sled") == heir
 
 
 async def test_some_repository_is_one_of_the_owner_where_there_is_one(t: Transaction) -> None:
     """An unknown name is asked of the same installation, if it can be."""
-    assert await t.queues.some_repository("acme") is None
+    assert await t.repositories.some("acme") is None
     strangers = replace(REPOSITORY, id=1, owner="globex", installation_id=9)
     for each in (strangers, REPOSITORY):
-        await t.queues.refresh_repository(each)
-    assert await t.queues.some_repository("ACME") == REPOSITORY
-    assert await t.queues.some_repository("nobody") == strangers
-    assert await t.queues.repository_by_id(1) == strangers
-    assert await t.queues.repository_by_id(4711) is None
+        await t.repositories.refresh(each)
+    assert await t.repositories.some("ACME") == REPOSITORY
+    assert await t.repositories.some("nobody") == strangers
+    assert await t.repositories.by_id(1) == strangers
+    assert await t.repositories.by_id(4711) is None
 
 
 async def test_pause_makes_a_queue_due_so_that_entries_announce_it(t: Transaction) -> None:

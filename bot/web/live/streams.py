@@ -157,7 +157,7 @@ class EventStreams:
         if wanted.repository is not None:
             owner, _, name = wanted.repository.partition("/")
             async with self._engine.store.reading() as tx:
-                found = await tx.queues.repository(owner, name)
+                found = await tx.repositories.named(owner, name)
             if found is None or found.id not in await self._access.visible(token, [found], ()):
                 # A repository of which nothing is known takes as long as a hidden one.
                 if found is None:

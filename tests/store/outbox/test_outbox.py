@@ -186,7 +186,7 @@ async def test_rename_reaches_items_on_their_way(t: Transaction) -> None:
     """An item is sent to the present name of its repository."""
     await want(t)
     renamed = replace(REPOSITORY, name="missile")
-    await t.queues.refresh_repository(renamed)
+    await t.repositories.refresh(renamed)
     assert (await take(t)).repository == renamed
 
 

@@ -35,8 +35,8 @@ def see(imq: Imq) -> None:
     """IMQ has seen two repositories, of two installations."""
 
     async def work(tx: Transaction) -> None:
-        await tx.queues.refresh_repository(Repository(1, "acme", "widgets", 70))
-        await tx.queues.refresh_repository(Repository(2, "globex", "gears", 71))
+        await tx.repositories.refresh(Repository(1, "acme", "widgets", 70))
+        await tx.repositories.refresh(Repository(2, "globex", "gears", 71))
 
     imq.within(work)
 

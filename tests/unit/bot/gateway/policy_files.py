@@ -62,5 +62,5 @@ class Renewed:
 
     async def __call__(self, repository: Repository) -> None:
         async with self._store.transaction() as tx:
-            await tx.queues.refresh_repository(repository)
-            await tx.queues.renew_settings(repository.id)
+            await tx.repositories.refresh(repository)
+            await tx.repositories.renew_settings(repository.id)

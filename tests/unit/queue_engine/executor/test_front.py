@@ -61,7 +61,7 @@ async def test_queue_whose_configuration_changed_since_it_was_read_has_no_front_
     """P1: the policy that the pass has may require fewer checks than the present one."""
     queue = await scene.front()
     async with scene.store.transaction() as tx:
-        await tx.queues.renew_settings(REPOSITORY.id)
+        await tx.repositories.renew_settings(REPOSITORY.id)
     state = TrainState(scene.engine, queue, POLICY, TrainRules(), lambda: True)
     await state.load()
     assert await find_members(state) == QueueWait(NOW)

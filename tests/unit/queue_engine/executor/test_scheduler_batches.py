@@ -127,10 +127,10 @@ async def test_policies_are_those_of_the_stored_generations(scene: Setup, passes
     """P1: a change of the repository's rules or of its owner's counts in every process."""
     await woken(scene)
     async with scene.store.transaction() as tx:
-        await tx.queues.refresh_repository(replace(REPOSITORY, owner="Acme"))
-        await tx.queues.refresh_repository(replace(REPOSITORY, id=99, name=".github"))
+        await tx.repositories.refresh(replace(REPOSITORY, owner="Acme"))
+        await tx.repositories.refresh(replace(REPOSITORY, id=99, name=".github"))
         for repository_id in (REPOSITORY.id, 99, 99):
-            await tx.queues.renew_settings(repository_id)
+            await tx.repositories.renew_settings(repository_id)
     policies = Generations(POLICY)
     await run(replace(scene.engine, policies=policies))
     assert policies.asked == {(1, 2)}

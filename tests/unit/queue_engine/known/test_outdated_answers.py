@@ -125,7 +125,7 @@ async def test_configuration_of_an_organisation_is_read_at_the_known_tip_of_its_
     await scene.report((DEFAULT_BRANCH, MOVED), repository_id=shared.id)
     await scene.github.organisation_configuration(REPOSITORY)
     async with scene.store.transaction() as tx:
-        await tx.queues.refresh_repository(shared)
+        await tx.repositories.refresh(shared)
     await scene.github.organisation_configuration(REPOSITORY)
     await scene.github.organisation_configuration(REPOSITORY, "reviewed")
     assert [commit for _, commit in scene.inner.asked] == [None, "base-2", "reviewed"]
