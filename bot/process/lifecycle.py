@@ -6,8 +6,8 @@ import os
 import random
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -25,6 +25,7 @@ from bot.web.application import serve
 from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.webhooks.receiver import TOPIC as MISSED
 from bot.webhooks.relay import relayed
+from queue_engine.core.concurrency.tasks import running
 from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.core.database.listener import DatabaseListener
 from queue_engine.core.database.outage import OutageKind, fault_of
@@ -190,7 +191,8 @@ async def _run_until_stopped(
             _log_reach(bot.settings.address)
     ending = bot.engine.ending
     listener = bot.listener()
-    async with _listening(listener), relayed(bot.settings.relay_url, runner):
+    listening = nullcontext() if listener is None else running(listener.run())
+    async with listening, relayed(bot.settings.relay_url, runner):
         if not worker:
             # Deliveries may have failed while no web process ran; a worker's first sweep checks for them, too.
             bot.missed.note()
@@ -212,20 +214,6 @@ async def _until_stopped_or_set_back(stop: asyncio.Event, clock_change: ClockCha
         _log.warning("clock_was_set", seconds=change.total_seconds())
         if change < timedelta(0):
             return
-
-
-@asynccontextmanager
-async def _listening(listener: DatabaseListener | None) -> AsyncIterator[None]:
-    if listener is None:
-        yield
-        return
-    task = asyncio.create_task(listener.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 async def _drain(bot: Bot, loops: list[asyncio.Task[None]]) -> None:

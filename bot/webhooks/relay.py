@@ -11,7 +11,7 @@ import json
 import random
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +19,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
+from queue_engine.core.concurrency.tasks import running
 from queue_engine.core.timing.backoff import Backoff, wait
 
 _SILENCE_SECONDS = 90.0
@@ -99,14 +100,8 @@ async def relayed(url: str | None, runner: web.AppRunner | None) -> AsyncIterato
         return
     host, port = runner.addresses[0][:2]
     receiver = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}/webhook"  # noqa: S104 - compared
-    async with aiohttp.ClientSession() as session:
-        task = asyncio.create_task(Relay(session, url, receiver).run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+    async with aiohttp.ClientSession() as session, running(Relay(session, url, receiver).run()):
+        yield
 
 
 async def _events(stream: aiohttp.StreamReader) -> AsyncIterator[str]:

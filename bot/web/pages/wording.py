@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Literal
 
 from notifications.render import timeline_text
 from notifications.render.escape import one_line
@@ -98,12 +100,17 @@ def reason_text(
     *,
     not_ready: bool = False,
     left: QueueHistory | None = None,
+    part: Literal["sentence", "next_step"] = "sentence",
 ) -> Pieces:
-    """Return the sentence about a reason, as the API has it.
+    """Return the sentence about a reason, or about the next step, as the API has it.
 
     `not_ready`: the pull request waits until it is ready; `left`: how it left its queue for this reason.
     """
-    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left).sentence)
+    text = answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left)
+    return _pieces(getattr(text, part))
+
+
+next_text = partial(reason_text, part="next_step")
 
 
 def left_text(event: TimelineEvent | None, reason: Reason, base: str, policy: Policy | None) -> Pieces:
@@ -113,18 +120,6 @@ def left_text(event: TimelineEvent | None, reason: Reason, base: str, policy: Po
         return reason_text(reason, base, policy)
     landed = _several([f"#{number}" for number in left.failure.landed or ()])
     return _pieces(f"Fails together with {landed or 'what landed since'}" + (", landed since." if landed else "."))
-
-
-def next_text(
-    reason: Reason | WaitReason,
-    base: str,
-    policy: Policy | None,
-    *,
-    not_ready: bool = False,
-    left: QueueHistory | None = None,
-) -> Pieces:
-    """Return the sentence about the next step, as the API has it."""
-    return _pieces(answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left).next_step)
 
 
 def state_text(found: PullRequestStatus) -> str:

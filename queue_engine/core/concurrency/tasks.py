@@ -69,6 +69,19 @@ class HeldLease:
 
 
 @asynccontextmanager
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a task while the body runs, and cancel it at the end. Raises the task's own error then."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if not task.cancelled():
+            task.result()
+
+
+@asynccontextmanager
 async def kept(clock: Clock, duration: timedelta, renew: Renew) -> AsyncIterator[HeldLease]:
     """Renew a lease at every third of its `duration` while the body runs.
 
@@ -84,12 +97,8 @@ async def kept(clock: Clock, duration: timedelta, renew: Renew) -> AsyncIterator
             except Exception as error:
                 _log.warning("lease_not_renewed", exc_info=error)
 
-    renewal = asyncio.create_task(renew_until_end())
-    try:
+    async with running(renew_until_end()):
         yield held
-    finally:
-        renewal.cancel()
-        await asyncio.gather(renewal, return_exceptions=True)
 
 
 class OrderWait(Protocol):

@@ -118,39 +118,27 @@ IS_QUEUED = (
     .where(entries.c.repository_id == outbox.c.repository_id, entries.c.number == outbox.c.number)
     .exists()
 )
-LEFT_UNFINISHED = (
-    select(outbox.c.number)
-    .where(
-        outbox.c.repository_id == bindparam("its_repository_id"),
-        outbox.c.kind == OutboxKind.CHECK_RUN,
-        outbox.c.remote_id.is_not(None),
-        outbox.c.due_at.is_(None),
-        outbox.c.dead.is_(False),
-        ~IS_QUEUED,
-    )
-    .order_by(outbox.c.number)
-)
-WRITTEN = select(outbox.c.number, outbox.c.remote_id).where(
-    outbox.c.repository_id == bindparam("its_repository_id"),
-    outbox.c.kind == OutboxKind.COMMENT,
-    outbox.c.remote_id.is_not(None),
-    outbox.c.notice.is_not(None),
-    outbox.c.due_at.is_(None),
-    outbox.c.dead.is_(False),
+_RESTS = outbox.c.repository_id == bindparam("its_repository_id"), outbox.c.due_at.is_(None), outbox.c.dead.is_(False)
+"""Items of a repository that GitHub has, and that are not to be sent again."""
+_OF_PERIOD = (
     outbox.c.updated_at > bindparam("its_start", type_=DatabaseInstant),
     outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
 )
+LEFT_UNFINISHED = (
+    select(outbox.c.number)
+    .where(*_RESTS, outbox.c.kind == OutboxKind.CHECK_RUN, outbox.c.remote_id.is_not(None), ~IS_QUEUED)
+    .order_by(outbox.c.number)
+)
+WRITTEN = select(outbox.c.number, outbox.c.remote_id).where(
+    *_RESTS,
+    *_OF_PERIOD,
+    outbox.c.kind == OutboxKind.COMMENT,
+    outbox.c.remote_id.is_not(None),
+    outbox.c.notice.is_not(None),
+)
 WRITTEN_RUNS = (
     select(outbox.c.number, outbox.c.written, outbox.c.updated_at)
-    .where(
-        outbox.c.repository_id == bindparam("its_repository_id"),
-        outbox.c.kind == OutboxKind.CHECK_RUN,
-        outbox.c.written.is_not(None),
-        outbox.c.due_at.is_(None),
-        outbox.c.dead.is_(False),
-        outbox.c.updated_at > bindparam("its_start", type_=DatabaseInstant),
-        outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
-    )
+    .where(*_RESTS, *_OF_PERIOD, outbox.c.kind == OutboxKind.CHECK_RUN, outbox.c.written.is_not(None))
     .order_by(outbox.c.updated_at, outbox.c.number)
     .limit(bindparam("most"))
 )
