@@ -551,6 +551,13 @@ class Policy:
         "Whether IMQ disables GitHub's auto-merge of a queued pull request, or does not queue it. With `queue` the "
         "button queues, too: the head that it showed, as the label does; then IMQ disables auto-merge.",
     )
+    update_label: str | None = key(
+        None,
+        kinds.Kind(kinds.Label),
+        Shared(keys.operators, "nothing", "IMQ would push to pull requests and start CI where nothing is queued"),
+        "A label that keeps pull requests up to date outside the queue: IMQ updates them after each push to their base "
+        "branch. Each update starts CI.",
+    )
     who_may_queue: QueuePermissions = section(QueuePermissions, "Who may queue.")
     require: EntryRules = section(EntryRules, "What a pull request needs to join its queue, beside GitHub's rules.")
     blocking: BlockRules = section(BlockRules, "What keeps a pull request out of the queue.")

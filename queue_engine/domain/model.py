@@ -257,6 +257,8 @@ class Queue:
     """How often configuration or rules of its repository have changed."""
     in_trains: bool = False
     """Whether runs of several members may be stored for it."""
+    label_updates: bool = False
+    """Whether a pull request for this base branch has got `update_label`, and none was found without any since."""
 
     def pause(self, reason: Reason) -> Pause | None:
         """Return the pause in this slot."""

@@ -28,16 +28,9 @@ _FORBIDDEN = 403
 
 
 async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
-    """Request the update of the entry's branch; return GitHub's refusal as a fact, or no facts.
-
-    IMQ may bypass rules of a branch that hold for people with write permission. With a pull request from `main` to
-    their own branch, they would have IMQ merge that branch into `main` ("merged dev into master": react-boilerplate
-    #2585).
-    """
-    if entry.shared_head is not None:
-        tip = await github.branch_tip(entry.repository, entry.shared_head)
-        if tip is not None and tip.protected:
-            return Facts(update_refused=entry.shared_head, head_protected=True)
+    """Request the update of the entry's branch; return GitHub's refusal as a fact, or no facts."""
+    if entry.shared_head is not None and await is_guarded_head(github, entry.repository, entry.shared_head):
+        return Facts(update_refused=entry.shared_head, head_protected=True)
     try:
         await github.update_branch(entry.repository, entry.number, entry.head)
     except (Forbidden, Invalid, Refused) as refusal:
@@ -48,6 +41,17 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
             raise lasting from refusal
         return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))
     return Facts()
+
+
+async def is_guarded_head(github: GitHub, repository: Repository, branch: str) -> bool:
+    """Whether rules protect the head branch of a pull request, into which IMQ then merges nothing.
+
+    IMQ may bypass rules of a branch that hold for people with write permission. With a pull request from `main` to
+    their own branch, they would have IMQ merge that branch into `main` ("merged dev into master": react-boilerplate
+    #2585).
+    """
+    tip = await github.branch_tip(repository, branch)
+    return tip is not None and tip.protected
 
 
 async def _closed_fork(github: GitHub, entry: Entry, refusal: Refused) -> bool:

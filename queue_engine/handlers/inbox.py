@@ -50,6 +50,7 @@ from queue_engine.executor.landing import GREEN_JOB, move_green
 from queue_engine.executor.proof_marks import EXPIRE_JOB, delete_expired
 from queue_engine.handlers.branch_events import Branches
 from queue_engine.handlers.check_events import CheckReports, rerun_requested, reviewed
+from queue_engine.handlers.label_updates import UPDATES_JOB, LabelUpdates
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
@@ -86,6 +87,7 @@ class Inbox:
         self._limits = TableLimits(engine, timeline_kept=timeline_kept, landings_kept=landings_kept)
         self._batch = MicroBatch(self._store)
         self._shadow = ShadowHandler(engine)
+        self._updates = LabelUpdates(engine)
         self._changes = PullRequestChanges(engine, self._shadow)
         self._reports = CheckReports(engine)
         self._branches = Branches(engine)
@@ -159,6 +161,7 @@ class Inbox:
             SHADOW_JOB: patient(self._shadow.judge),
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
+            UPDATES_JOB: patient(self._updates.update),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
             PURGE_JOB: self._limits.purge,
             RETRIED_JOB: self._count_retried,
@@ -236,6 +239,8 @@ class Inbox:
         repository = webhook.repository
         if isinstance(webhook, webhooks.BranchPush):
             await self._branches.moved(webhook)
+            if webhook.head_sha is not None:
+                await self._updates.pushed(repository, webhook.branch)
             if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
                 await self._sweep_again(repository)
         if await self._shadow.is_shadow(repository, webhook):

@@ -39,6 +39,7 @@ from queue_engine.effects.labels import queued_by
 from queue_engine.effects.record import disable_later
 from queue_engine.executor.cleanup import follow_landed
 from queue_engine.executor.landing import settle_pending_merge
+from queue_engine.handlers.label_updates import LabelUpdates
 from queue_engine.handlers.lost_deliveries import read_again
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent import NewHead
@@ -190,7 +191,7 @@ class PullRequestChanges:
     def __init__(self, engine: Engine, shadow: ShadowHandler) -> None:
         """`shadow` follows the labels of repositories in shadow mode."""
         self._engine = engine
-        self._shadow = shadow
+        self._shadow, self._updates = shadow, LabelUpdates(engine)
         self._enqueue_order = KeyOrder()
         self._answered: deque[int] = deque(maxlen=_LABELS_UNDER_WAY)
         self._throttled = LabelThrottle(engine)
@@ -213,6 +214,8 @@ class PullRequestChanges:
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
             case, queues = await self._triggers(case, webhook)
             handled, case = await self._request_enqueue(case, webhook, order, person_order, queues=queues)
+            if case.policy.update_label is not None and has_label([webhook.label], [case.policy.update_label]):
+                await self._updates.labeled(case.repository, webhook.branch)
             self._answered.append(webhook.attempt.order)
         return queues if handled else await self._labels.changed(case, webhook) or queues
 

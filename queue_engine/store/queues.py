@@ -434,6 +434,10 @@ class Queues:
         """Store whether runs of several members may be stored for this queue."""
         await self._connection.execute(_CHANGE, {"its_id": queue_id, "in_trains": in_trains})
 
+    async def note_label_updates(self, queue_id: int, wanted: bool) -> None:
+        """Store whether pushes to the base branch have IMQ update the pull requests with `update_label`."""
+        await self._connection.execute(_CHANGE, {"its_id": queue_id, "label_updates": wanted})
+
     async def _one(self, statement: Select[Any], **its_own: object) -> Queue | None:
         return next(iter(await self._many(statement, **its_own)), None)
 
@@ -461,6 +465,7 @@ def _queue(row: Row[Any]) -> Queue:
         stall=stall,
         generation=row.generation,
         in_trains=row.in_trains,
+        label_updates=row.label_updates,
     )
 
 

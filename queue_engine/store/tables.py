@@ -63,6 +63,7 @@ queues = Table(
     Column("stalled_checks", Text),
     Column("ci_active_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("in_trains", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("label_updates", Boolean, nullable=False, server_default=text("FALSE")),
     Column("green_tip", String(64)),
     Column("errors", Integer, nullable=False, server_default=text("0")),
     Column("errors_since", DatabaseInstant, info=instant(InstantKind.PAST)),

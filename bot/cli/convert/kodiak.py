@@ -10,9 +10,7 @@ _NOTES = (
 )
 
 _LABELER = "Have a workflow, Dependabot or Renovate set the trigger label, and `who_may_queue.people` name the bot."
-_UPDATES = (
-    "IMQ updates the pull request at the front alone, which saves CI runs; `gh pr update-branch` updates another."
-)
+_UPDATES = "IMQ updates the pull request at the front alone, which saves CI runs, and those with `update_label`."
 
 _MISSING = {
     "merge.require_automerge_label": "IMQ queues what a person asks for, by the label or `/queue`. " + _LABELER,
@@ -26,7 +24,6 @@ _MISSING = {
     "merge.message.include_pull_request_author": "GitHub names the author of a squashed commit itself.",
     "update.always": _UPDATES,
     "update.require_automerge_label": _UPDATES,
-    "update.autoupdate_label": _UPDATES,
     "update.ignored_usernames": _UPDATES,
     "update.blacklist_usernames": _UPDATES,
     "approve.auto_approve_usernames": "IMQ never approves. A workflow may: `gh pr review --approve`.",
@@ -56,6 +53,7 @@ _DIRECT = {
     "merge.blacklist_labels": "blocking.labels",
     "merge.delete_branch_on_merge": "merge.delete_branch",
     "merge.block_on_reviews_requested": "require.reviews_done",
+    "update.autoupdate_label": "update_label",
 }
 
 

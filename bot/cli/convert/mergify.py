@@ -30,7 +30,7 @@ _ACTIONS = {
     "request_reviews": "A file CODEOWNERS has GitHub request reviews.",
     "review": "IMQ never approves. A workflow may: `gh pr review --approve`.",
     "squash": "`merge.method: squash` squashes when a pull request lands.",
-    "update": "IMQ updates the pull request at the front itself; `gh pr update-branch` updates another.",
+    "update": "IMQ updates the pull request at the front itself, and those with the label that `update_label` names.",
 }
 _SECTIONS = {
     "extends": "IMQ has one shared file, `.github/imq.yml` in the owner's repository `.github`; convert that one, too.",

@@ -134,6 +134,7 @@ def _queues() -> None:
         sa.Column("stalled_checks", sa.Text()),
         sa.Column("ci_active_at", _INSTANT),
         sa.Column("in_trains", sa.Boolean(), nullable=False, server_default=sa.text("FALSE")),
+        sa.Column("label_updates", sa.Boolean(), nullable=False, server_default=sa.text("FALSE")),
         sa.Column("green_tip", sa.String(64)),
         sa.Column("errors", sa.Integer(), nullable=False, server_default=sa.text("0")),
         sa.Column("errors_since", _INSTANT),

@@ -74,6 +74,7 @@ depth: 1000
 when_not_ready: refuse
 on_push: {queued: requeue, waiting: dequeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
+update_label: Keep updated
 who_may_queue: {permission: maintain, people: "Renovate[bot]", teams: ["@Acme/Core", ops]}
 require: {approvals: 2, labels: QA, authors: "Renovate[bot]", files: docs/**, reviews_done: true}
 blocking: {labels: [Do not merge], titles: "^WIP", authors: Mallory, files: .github/**}
@@ -128,6 +129,7 @@ ALL_OF_IT = Policy(
         queued=PushPolicy.REQUEUE, waiting=NotReadyPushPolicy.DEQUEUE, requeue_for=frozenset({"dependabot[bot]"})
     ),
     auto_merge=GithubMergePolicy.REFUSE,
+    update_label="Keep updated",
     who_may_queue=QueuePermissions(
         permission=Permission.MAINTAIN, people=frozenset({"renovate[bot]"}), teams=frozenset({"acme/core", "ops"})
     ),

@@ -44,6 +44,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "on_push.queued": ("on_push: requeue", PushPolicy.DEQUEUE),
     "on_push.requeue_for": ("on_push: {requeue_for: mallory}", frozenset()),
     "auto_merge": ("auto_merge: ignore", GithubMergePolicy.DISABLE),
+    "update_label": ("update_label: mine", None),
     "who_may_queue.permission": ("who_may_queue: {permission: triage}", Permission.WRITE),
     "who_may_queue.people": ("who_may_queue: {people: mallory}", frozenset()),
     "who_may_queue.teams": ("who_may_queue: {teams: friends}", frozenset()),

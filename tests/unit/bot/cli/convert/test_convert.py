@@ -111,6 +111,7 @@ cut_body_before = "-----"
 body_type = "plain_text"
 [update]
 always = true
+autoupdate_label = "fresh"
 ignored_usernames = []
 [approve]
 auto_approve_usernames = ["dependabot"]
@@ -276,6 +277,7 @@ def test_convert_of_kodiak_writes_its_defaults_too(convert: Convert) -> None:
     assert parse(Path(".github/imq.yml").read_text()).value == {
         "trigger_labels": ["ship it", "automerge"],
         "enabled": True,
+        "update_label": "fresh",
         "blocking": {"labels": ["kodiak:off", "wip"], "titles": ["^WIP:.*"]},
         "merge": {
             "method": "rebase",
@@ -351,7 +353,7 @@ def leaves(value: Any) -> int:
     [
         # The two values of the merge key are written once, and read twice.
         (".mergify.yml", MERGIFY, leaves(parse(MERGIFY).value)),
-        (".kodiak.toml", KODIAK, 26),
+        (".kodiak.toml", KODIAK, 27),
         ("bors.toml", BORS, 15),
         ("rules.json", json.dumps(RULESET), leaves(RULESET)),
     ],

@@ -1,0 +1,90 @@
+"""`update_label` keeps open pull requests up to date outside the queue, for people who may queue."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+UPDATE = "keep-updated"
+UPDATES = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
+MINUTE = timedelta(minutes=1)
+
+
+async def configured(world: World, text: str = f"update_label: {UPDATE}\n") -> None:
+    """Let IMQ read this configuration."""
+    world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
+    await world.pass_time(MINUTE * 12)
+
+
+async def pushed(world: World, branch: str = "main") -> None:
+    """Let somebody push to the base branch, and IMQ do what that asks of it."""
+    world.repository.push(branch, {"notes.md": f"{world.clock.now()}\n"}, "Note", by="rhea")
+    await world.pass_time(MINUTE * 3)
+
+
+def contains_base(world: World, pull: Any) -> bool:
+    """Whether the head contains the tip of its base branch."""
+    return bool(world.repository.is_ancestor(world.repository.sha(pull.record.base_branch), pull.head_sha))
+
+
+async def test_labeled_pull_request_is_updated_when_it_gets_the_label_and_after_each_push(world: World) -> None:
+    """Others stay as they are, and IMQ says nothing: nobody queued them."""
+    pull, other = world.open("first"), world.open("second")
+    await configured(world)
+    pull.label(UPDATE, by="mona")
+    await world.pass_time(MINUTE)
+    assert contains_base(world, pull)
+    assert not contains_base(world, other)
+    await pushed(world)
+    assert contains_base(world, pull)
+    assert not contains_base(world, other)
+    assert world.requests(UPDATES) == 2
+    assert not pull.comments
+    pull.unlabel(UPDATE, by="mona")
+    await pushed(world)
+    assert not contains_base(world, pull)
+
+
+async def test_queued_pull_request_is_updated_by_its_queue_alone(world: World) -> None:
+    """P4: the head that was queued waits for its checks; a second update would start them again."""
+    pull = world.open("first")
+    await configured(world)
+    pull.label(UPDATE, by="mona")
+    await world.pass_time(CI_TIME + MINUTE)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+    assert world.requests(UPDATES) == 1
+
+
+@pytest.mark.parametrize("case", ["no right", "a protected head", "another base", "no label configured"])
+async def test_pull_request_is_not_updated(world: World, case: str) -> None:
+    """IMQ pushes for nobody who could not push, into no protected branch, and only where the base's file asks."""
+    world.repository.create_branch("release", "main")
+    head = "first"
+    pull = world.open(head, base="release") if case == "another base" else world.open(head)
+    if case == "a protected head":
+        world.repository.protect(head)
+    await configured(world, "depth: 30\n" if case == "no label configured" else f"update_label: {UPDATE}\n")
+    if case == "no right":
+        world.repository.record.collaborators["mona"] = "triage"
+    pull.label(UPDATE, by="mona")
+    await world.pass_time(MINUTE)
+    before = len(world.server.requests)
+    await pushed(world)
+    assert world.requests(UPDATES) == 0
+    if case in {"another base", "no label configured"}:
+        assert len(world.server.requests) == before
+
+
+async def test_conflicting_pull_request_holds_up_no_other(world: World) -> None:
+    """P5: GitHub refuses its update, and shows its author why."""
+    conflicting = world.open("first", files={"notes.md": "mine\n"})
+    pull = world.open("second")
+    await configured(world)
+    for each in (pull, conflicting):
+        each.label(UPDATE, by="mona")
+    await pushed(world)
+    assert contains_base(world, pull)
+    assert not contains_base(world, conflicting)
