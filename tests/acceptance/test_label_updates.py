@@ -30,7 +30,7 @@ def contains_base(world: World, pull: Any) -> bool:
 
 
 async def test_labeled_pull_request_is_updated_when_it_gets_the_label_and_after_each_push(world: World) -> None:
-    """Others stay as they are, and IMQ says nothing: nobody queued them."""
+    """Others do not change, and IMQ writes no comment: they are not queued."""
     pull, other = world.open("first"), world.open("second")
     await configured(world)
     pull.label(UPDATE, by="mona")
@@ -60,7 +60,7 @@ async def test_queued_pull_request_is_updated_by_its_queue_alone(world: World) -
 
 @pytest.mark.parametrize("case", ["no right", "a protected head", "another base", "no label configured"])
 async def test_pull_request_is_not_updated(world: World, case: str) -> None:
-    """IMQ pushes for nobody who could not push, into no protected branch, and only where the base's file asks."""
+    """IMQ pushes only for people who could push, into no protected branch, and only where the base's file asks."""
     world.repository.create_branch("release", "main")
     head = "first"
     pull = world.open(head, base="release") if case == "another base" else world.open(head)
