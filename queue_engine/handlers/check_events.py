@@ -4,7 +4,7 @@ A pull request whose approval was withdrawn is dequeued.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.required_facts import withdrawn_approval
@@ -21,7 +21,7 @@ from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, Conversatio
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import set_aside
-from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
+from queue_engine.handlers.lost_deliveries import read_again
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.consent import NewHead, may_bind
@@ -213,12 +213,7 @@ async def _read_again(change: Change, repository: Repository, number: int, webho
     await change.record("read_again", entry or queue, number=number, delivery=webhook.delivery, data=data)
     if not shown.merges_now:
         await tx.outbox.resend(repository.id, number, due=now, kind=OutboxKind.CHECK_RUN)
-    await tx.jobs.enqueue_once(
-        kind=PULL_REQUEST_JOB,
-        request={"repository": asdict(repository), "number": number, "new": True},
-        process_id=f"{repository.id}:{number}",
-        now=now,
-    )
+    await read_again(change, repository, number, new=True)
 
 
 async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook) -> None:

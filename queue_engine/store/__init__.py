@@ -4,11 +4,12 @@ Lives here: tables, and the statements that keep P2 (nothing lost) and P3 (order
 May not live here: decisions, GitHub, texts.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
+from typing import TypeVar
 
 from cachetools import LRUCache
 from sqlalchemy import select
@@ -66,6 +67,14 @@ _STORED = (WakeupKind.JOBS, WakeupKind.QUEUES, WakeupKind.OUTBOX)
 _NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
 
 
+N = TypeVar("N")
+
+
+def _of(noun: Callable[[AsyncConnection], N]) -> cached_property[N]:
+    """Return the property that makes a noun at its first use."""
+    return cached_property(lambda transaction: noun(transaction.connection))
+
+
 class Transaction:
     """The nouns of the store, bound to one connection: their changes are committed together or not at all.
 
@@ -87,13 +96,40 @@ class Transaction:
         self._meter = meter
         self._follow_up = follow_up
 
+    actions = _of(ActionRecords)
+    answers = _of(CommandReplies)
+    candidate_commits = _of(CandidateCommits)
+    configuration_files = _of(ConfigFiles)
+    departures = _of(Departures)
+    depths = _of(Depths)
+    entries = _of(Entries)
+    figures = _of(Figures)
+    github_secrets = _of(GitHubSecrets)
+    installation_tokens = _of(GitHubTokens)
+    keys = _of(Keys)
+    known = _of(KnownFacts)
+    landing_keys = _of(LandingKeys)
+    landings = _of(LandingRecords)
+    pace = _of(RateLimits)
+    pending_merges = _of(PendingMerges)
+    processes = _of(Processes)
+    proof_marks = _of(ProofMarks)
+    rejections = _of(Rejections)
+    repositories = _of(Repositories)
+    requests = _of(Requests)
+    runs = _of(Runs)
+    sessions = _of(Sessions)
+    shadow = _of(Shadow)
+    statistics = _of(Statistics)
+    sweeps = _of(ReconcilerState)
+    throttles = _of(Throttles)
+    timeline_reads = _of(TimelineReads)
+    tokens = _of(Tokens)
+    trains = _of(TrainMemories)
+
     @cached_property
     def queues(self) -> Queues:
         return Queues(self.connection, partial(self.due.add, WakeupKind.QUEUES))
-
-    @cached_property
-    def repositories(self) -> Repositories:
-        return Repositories(self.connection)
 
     @cached_property
     def queue_batch(self) -> QueueBatch:
@@ -112,124 +148,12 @@ class Transaction:
         return Consents(self.connection, self._ledgers)
 
     @cached_property
-    def landings(self) -> LandingRecords:
-        return LandingRecords(self.connection)
-
-    @cached_property
-    def landing_keys(self) -> LandingKeys:
-        return LandingKeys(self.connection)
-
-    @cached_property
-    def proof_marks(self) -> ProofMarks:
-        return ProofMarks(self.connection)
-
-    @cached_property
     def stalls(self) -> Stalls:
         return Stalls(self.connection, self.queues.wake)
 
     @cached_property
-    def entries(self) -> Entries:
-        return Entries(self.connection)
-
-    @cached_property
-    def runs(self) -> Runs:
-        return Runs(self.connection)
-
-    @cached_property
-    def candidate_commits(self) -> CandidateCommits:
-        return CandidateCommits(self.connection)
-
-    @cached_property
-    def trains(self) -> TrainMemories:
-        return TrainMemories(self.connection)
-
-    @cached_property
     def timeline(self) -> Timeline:
         return Timeline(self.connection, partial(self.due.add, WakeupKind.TIMELINE))
-
-    @cached_property
-    def departures(self) -> Departures:
-        return Departures(self.connection)
-
-    @cached_property
-    def timeline_reads(self) -> TimelineReads:
-        return TimelineReads(self.connection)
-
-    @cached_property
-    def statistics(self) -> Statistics:
-        return Statistics(self.connection)
-
-    @cached_property
-    def rejections(self) -> Rejections:
-        return Rejections(self.connection)
-
-    @cached_property
-    def pending_merges(self) -> PendingMerges:
-        return PendingMerges(self.connection)
-
-    @cached_property
-    def shadow(self) -> Shadow:
-        return Shadow(self.connection)
-
-    @cached_property
-    def throttles(self) -> Throttles:
-        return Throttles(self.connection)
-
-    @cached_property
-    def answers(self) -> CommandReplies:
-        return CommandReplies(self.connection)
-
-    @cached_property
-    def known(self) -> KnownFacts:
-        return KnownFacts(self.connection)
-
-    @cached_property
-    def sweeps(self) -> ReconcilerState:
-        return ReconcilerState(self.connection)
-
-    @cached_property
-    def pace(self) -> RateLimits:
-        return RateLimits(self.connection)
-
-    @cached_property
-    def processes(self) -> Processes:
-        return Processes(self.connection)
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        return Tokens(self.connection)
-
-    @cached_property
-    def actions(self) -> ActionRecords:
-        return ActionRecords(self.connection)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        return Sessions(self.connection)
-
-    @cached_property
-    def installation_tokens(self) -> GitHubTokens:
-        return GitHubTokens(self.connection)
-
-    @cached_property
-    def configuration_files(self) -> ConfigFiles:
-        return ConfigFiles(self.connection)
-
-    @cached_property
-    def github_secrets(self) -> GitHubSecrets:
-        return GitHubSecrets(self.connection)
-
-    @cached_property
-    def figures(self) -> Figures:
-        return Figures(self.connection)
-
-    @cached_property
-    def depths(self) -> Depths:
-        return Depths(self.connection)
-
-    @cached_property
-    def keys(self) -> Keys:
-        return Keys(self.connection)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -243,10 +167,6 @@ class Transaction:
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self.connection, partial(self.due.add, WakeupKind.OUTBOX), dead_letters=self.dead_letters)
-
-    @cached_property
-    def requests(self) -> Requests:
-        return Requests(self.connection)
 
     async def dues(self) -> dict[WakeupKind, datetime]:
         """Return when the next job, queue and outbox item can be claimed; without kinds of which none waits."""

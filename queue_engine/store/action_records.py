@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, Literal
 
 from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, insert, or_, select, true
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import TableStore
 from queue_engine.domain.model import WHOLE_QUEUE, Repository
 from queue_engine.store.tables import audit_log, repositories, timeline
 
@@ -93,11 +93,8 @@ def _page(what: Select[Any], table: Any) -> Select[Any]:
     )
 
 
-class ActionRecords:
+class ActionRecords(TableStore):
     """The records, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(
         self,

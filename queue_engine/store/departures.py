@@ -29,12 +29,11 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.landing_record import LandingProof
@@ -130,11 +129,8 @@ _PURGE_DAYS = [
 ]
 
 
-class Departures:
+class Departures(TableStore):
     """The departures, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def put(self, departure: Departure) -> None:
         """Store a departure; nothing changes if it is stored already."""
@@ -243,11 +239,8 @@ _PUT_MERGE = Upsert(
 )
 
 
-class PendingMerges:
+class PendingMerges(TableStore):
     """The pending merges of entries that have left, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def put(self, entry: Entry, now: datetime) -> None:
         """Store what an entry that leaves had tested, in place of an earlier merge of its pull request."""
@@ -390,11 +383,8 @@ _COUNT_REQUESTS = Upsert(
 _LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
 
 
-class Statistics:
+class Statistics(TableStore):
     """The sums of departures and of requests to GitHub, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def sums(self, query: DepartureQuery) -> Sequence[Row[Any]]:
         """Return the sums of each outcome and reason: `departures`, each `WaitKind`, CI and reruns.

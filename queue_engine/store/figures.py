@@ -22,9 +22,8 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, Upsert, insert_into
+from queue_engine.core.database.database import DatabaseInstant, TableStore, Upsert, insert_into
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.jobs.job import JobStatus, failed_jobs, jobs
 from queue_engine.domain.model import EntryStatus
@@ -77,11 +76,8 @@ class OutboxFigures:
     """Comments and check runs that a limit of GitHub's has held for long, or that no dispatcher has taken."""
 
 
-class Figures:
+class Figures(TableStore):
     """The figures, on one connection; in a read-only transaction all are of one instant."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def of_jobs(self, now: datetime) -> JobFigures:
         """Count jobs and dead letters."""
@@ -177,11 +173,8 @@ class ProcessReport:
     metrics: str
 
 
-class Processes:
+class Processes(TableStore):
     """The reports, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def report(self, owner: str, now: datetime, status: Mapping[str, Any], metrics: str) -> None:
         """Replace the report of this process. A process that was killed disappears after an hour."""
@@ -269,11 +262,8 @@ class SharedLimits:
     paused_until: datetime | None
 
 
-class RateLimits:
+class RateLimits(TableStore):
     """The shared rate limits, on one connection. The App itself is installation 0."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def lock(self, installation_id: int, now: datetime) -> SharedLimits:
         """Lock an installation's limits until the transaction ends, and return the reservations."""

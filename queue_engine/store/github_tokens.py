@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import and_, bindparam, delete, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.store.tables import app_registration, installation_tokens
 
 _ITS_OWN = and_(
@@ -35,11 +34,8 @@ class TokenKey:
     purpose: str
 
 
-class GitHubTokens:
+class GitHubTokens(TableStore):
     """The tokens, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def find(self, key: TokenKey) -> str | None:
         """Return the newest token, encrypted."""
@@ -90,11 +86,8 @@ class GitHubSecret:
     sealed: str | None
 
 
-class GitHubSecrets:
+class GitHubSecrets(TableStore):
     """The registration, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def find(self) -> GitHubSecret | None:
         """Return the registration; None before the first process created it."""

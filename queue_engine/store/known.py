@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.known_facts import Fact, Known, Statement
 from queue_engine.store.tables import known_facts, sweeps
@@ -28,11 +27,8 @@ _ABOUT = (
 _PURGE = delete(known_facts).where(known_facts.c.at <= bindparam("before", type_=known_facts.c.at.type))
 
 
-class KnownFacts:
+class KnownFacts(TableStore):
     """The known facts, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def record(self, repository_id: int, facts: Iterable[Fact], now: datetime) -> None:
         """Store facts of one repository, received now."""
@@ -87,11 +83,8 @@ def compared_runs(repository_id: int) -> str:
     return f"check_runs:{repository_id}"
 
 
-class ReconcilerState:
+class ReconcilerState(TableStore):
     """The reconciler's progress, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def last(self, part: str) -> datetime | None:
         """Return the instant up to which this part has found everything; None if it never completed."""

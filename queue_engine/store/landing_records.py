@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Row, Select, bindparam, delete, exists, insert, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.domain.landing_record import LandingKey, LandingRecord, LandingResult
 from queue_engine.store.tables import landing_keys, landings
 
@@ -50,11 +49,8 @@ _RETIRE = update(landing_keys).where(landing_keys.c.until.is_(None)).values(unti
 _ADD_KEY = Upsert(landing_keys, lambda insert: insert.on_conflict_do_nothing(index_elements=["id"]))
 
 
-class LandingRecords:
+class LandingRecords(TableStore):
     """The records, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, record: Mapping[str, Any], at: datetime, key_id: str | None, signatures: Sequence[str]) -> bool:
         """Store the record of a landing, with the signatures of its passport.
@@ -146,11 +142,8 @@ def _read(text: str) -> Mapping[str, Any]:
     return read if isinstance(read, dict) else {}
 
 
-class LandingKeys:
+class LandingKeys(TableStore):
     """The keys, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def current(self) -> LandingKey | None:
         """Return the key that signs now."""

@@ -12,8 +12,8 @@ hotfix makes the front `pending` again, with its head still bound; that entry co
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import and_, bindparam, case, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import TableStore
 from queue_engine.store.tables import entries
 
 NOT_READY = entries.c.unmet.is_not(None)
@@ -53,11 +53,8 @@ _BETWEEN = select(
 )
 
 
-class Order:
+class Order(TableStore):
     """Computes order keys, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def arrival(self, queue_id: int, at: datetime) -> int:
         """Return the arrival for this instant, in milliseconds: never before earlier arrivals in the queue."""

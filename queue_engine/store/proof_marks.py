@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import BigInteger, Row, bindparam, delete, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.store.tables import landing_notes, proof_marks
 
 _OWN = (
@@ -79,11 +78,8 @@ class LandingProgress:
     tree: str | None = None
 
 
-class ProofMarks:
+class ProofMarks(TableStore):
     """Both, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def of_tree(self, repository_id: int, tree: str, mark: str) -> ProofMark | None:
         """Return the mark of a tree; expired ones too, as long as their refs may be there."""

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, Upsert
+from queue_engine.core.database.database import DatabaseInstant, TableStore, Upsert
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.facts import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
@@ -469,14 +469,11 @@ def _queue(row: Row[Any]) -> Queue:
     )
 
 
-class Depths:
+class Depths(TableStore):
     """The depths, on one connection. Each call counts for all queues, or for those of one repository, by queue id.
 
     Counts follow the last announcement: only the configuration of a base branch has its limit, and each pass announces.
     """
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def entries(self, repository_id: int | None = None) -> Mapping[int, int]:
         """Count the entries with room in each queue; a queue without any is left out."""

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import and_, bindparam, delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.domain.reasons import SENDER_REASONS, Reason
 from queue_engine.store.tables import rejections, throttles
 
@@ -38,11 +37,8 @@ _PUT_REJECTION = Upsert(
 )
 
 
-class Rejections:
+class Rejections(TableStore):
     """The rejections, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def put(self, repository_id: int, number: int, head_sha: str, reason: Reason, now: datetime) -> None:
         """Store a rejection in place of an older one."""
@@ -86,11 +82,8 @@ class Throttle:
     at: datetime
 
 
-class Throttles:
+class Throttles(TableStore):
     """The throttles, on one connection. The case of logins does not count."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def find(self, repository_id: int, login: str) -> Throttle | None:
         """Return the throttle of this person in a repository."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, case, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.domain.model import Repository
 from queue_engine.store.tables import configuration_files, entries, repositories
 
@@ -67,11 +67,8 @@ async def remember(connection: AsyncConnection, repository: Repository) -> None:
     await connection.execute(_REMEMBER.on(connection), asdict(repository))
 
 
-class Repositories:
+class Repositories(TableStore):
     """The repositories that IMQ knows, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def refresh(self, repository: Repository) -> None:
         """Store the present names and installation: queues, entries and outbox items follow."""
@@ -159,11 +156,8 @@ class ConfigFile:
     """Whether the file changes only with a review, where that matters."""
 
 
-class ConfigFiles:
+class ConfigFiles(TableStore):
     """The files, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def find(self, file: str, generation: int, *, since: datetime) -> ConfigFile | None:
         """Return the file as read since then, unless its repository has another generation of settings now."""

@@ -24,9 +24,8 @@ from sqlalchemy import (
     tuple_,
     union,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.core.jobs.job import JobStatus, failed_jobs, jobs
 from queue_engine.domain.model import Repository
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
@@ -143,11 +142,8 @@ Place = tuple[datetime, str]
 """The position of a request in a list, the latest first: when it was asked, and its id."""
 
 
-class Requests:
+class Requests(TableStore):
     """The requests, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, records: Sequence[RequestRecord]) -> None:
         """Store these records, each in the transaction of its job. A known one stays as it is."""

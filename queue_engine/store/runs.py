@@ -24,8 +24,8 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import TableStore
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.landing_record import LandingProof
@@ -65,11 +65,8 @@ _SAVE = update(runs).where(and_(_ID, runs.c.version == bindparam("its_version", 
 _REMOVE = delete(runs).where(_ID)
 
 
-class Runs:
+class Runs(TableStore):
     """The runs, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def add(self, run: Run) -> Run:
         """Store a new run; returns the run with its id."""
@@ -166,11 +163,8 @@ _UNDER_WAY = union_all(
 )
 
 
-class CandidateCommits:
+class CandidateCommits(TableStore):
     """The commits under test, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, str, str | None], ...]:
         """Return the tests under way in these repositories: repository, head (or base) and candidate.

@@ -11,9 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Row, and_, bindparam, delete, func, insert, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.store.tables import login_owners, sessions
 from queue_engine.store.tokens import hashed
 
@@ -101,11 +100,8 @@ _PURGE = delete(sessions).where(
 )
 
 
-class Sessions:
+class Sessions(TableStore):
     """The sessions, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def create(self, *, person_id: int, login: str, now: datetime) -> str:
         """Create a session and return its secret, which is never stored. Ends the oldest ones beyond `MOST`."""

@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import BindParameter, Row, Select, bindparam, delete, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Entry, Repository
@@ -52,11 +51,8 @@ _SAVE = (
 )
 
 
-class Shadow:
+class Shadow(TableStore):
     """Modes of repositories, and shadowed pull requests, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def mode(self, repository_id: int) -> Mode | None:
         """Return the stored mode of a repository; None if its configuration was never read."""

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import TableStore
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import WHOLE_QUEUE, Queue, TimelineEvent
 from queue_engine.domain.reasons import Reason
@@ -312,11 +313,8 @@ def _in_parts(some: Sequence[Queue]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield size, values
 
 
-class TimelineReads:
+class TimelineReads(TableStore):
     """Reads of a bounded part of the timeline, for pages, statistics and ETAs, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def of_pull_request(
         self, repository_id: int, number: int, *, limit: int, before: int | None = None

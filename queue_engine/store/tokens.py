@@ -17,9 +17,8 @@ from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Row, bindparam, delete, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store.tables import api_tokens
@@ -175,11 +174,8 @@ _NOTE_USE = update(api_tokens).where(
 )
 
 
-class Tokens:
+class Tokens(TableStore):
     """The tokens, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def create(self, name: str, grant: TokenPolicy, *, now: datetime) -> str | None:
         """Create a token and return its secret, which is never stored. None if the name is in use."""

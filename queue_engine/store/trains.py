@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Integer, bindparam, delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import TableStore
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.store.tables import trains
 
@@ -26,11 +26,8 @@ class TrainMemory:
     memory: Mapping[str, Any]
 
 
-class TrainMemories:
+class TrainMemories(TableStore):
     """The memories, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def get(self, queue_id: int) -> TrainMemory:
         """Return the memory of this queue, empty if there is none."""

@@ -241,6 +241,13 @@ def insert_into(connection: AsyncConnection, table: Table) -> Insert:
     return _insert(connection.dialect.name, table)
 
 
+class TableStore:
+    """Statements in the transaction of one connection: the base of what reads and writes tables."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+
 class Upsert:
     """An INSERT that handles conflicts: built once for each database, at its first use.
 

@@ -29,9 +29,8 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert, metadata
+from queue_engine.core.database.database import DatabaseInstant, Insert, TableStore, Upsert, metadata
 from queue_engine.core.database.instants import InstantKind, instant
 from queue_engine.core.observability.log import logged
 
@@ -94,11 +93,8 @@ Begun = NewKey | KeyReply | KeyConflict | KeyHeld
 
 
 @logged("keys")
-class Keys:
+class Keys(TableStore):
     """Idempotency keys, read and written in the transaction of one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def begin(
         self, scope: str, key: str, *, endpoint: str, request_hash: str, now: datetime, lease: timedelta

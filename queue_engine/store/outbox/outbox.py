@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from sqlalchemy import BindParameter, Row, and_, bindparam, case, delete, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, Insert, Upsert
+from queue_engine.core.database.database import DatabaseInstant, Insert, TableStore, Upsert
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import Forbidden
@@ -501,11 +501,8 @@ _PUT = Upsert(
 )
 
 
-class CommandReplies:
+class CommandReplies(TableStore):
     """The replies, on one connection."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
 
     async def put(self, repository_id: int, number: int, comment_id: int, answer: CommandReply) -> None:
         """Store the reply to a comment in place of an earlier one."""
