@@ -336,10 +336,12 @@ class Connection:
         Who believes it may conclude that a branch has no rules, or that a person deleted IMQ's comment. GitHub may name
         what is missing; else a read of the object written, or of its repository, has to tell.
         """
-        if missing.status == HTTPStatus.GONE and call.reads and "/issues/" not in call.template:
-            # GitHub says so of issues and their comments alone.
+        gone = missing.status == HTTPStatus.GONE
+        if gone and call.reads and "/issues/" not in call.template:
+            # GitHub says so of issues and their comments alone; a pull request stays.
             raise Refused(missing.message, status=missing.status) from missing
         named = missing.message.strip().lower() != "not found" or call.template.endswith(_NOT_EVERYWHERE)
+        named = named and (call.reads or not gone)
         if named or scope.repository_id is None or call.template == _REPOSITORY:
             return
         if call.reads:

@@ -47,7 +47,7 @@ ALLOW_LIST = (
             "Resource not accessible by integration",
         ),
         (Says({"message": "Not Found"}, 404), Refused, "Not Found"),
-        (Says({"message": "Gone"}, 410), NotFound, "Gone"),
+        (Says({"message": "Gone"}, 410), Refused, "Gone"),
         (Says({"message": "Base branch was modified"}, 405), MergeError, "Base branch was modified"),
         (Says({"message": "Head branch was modified"}, 409), HeadConflict, "Head branch was modified"),
         (

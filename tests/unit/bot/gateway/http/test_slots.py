@@ -131,7 +131,7 @@ SLOW = {"message": "You have exceeded a secondary rate limit"}
         (Says({"message": "no"}, 405), MergeError),
         (Says({"message": "no"}, 408), Unavailable),
         (Says({"message": "no"}, 409), HeadConflict),
-        (Says({"message": "no"}, 410), NotFound),
+        (Says({"message": "no"}, 410), Refused),
         (Says({"message": "no"}, 415), Refused),
         (Says({"message": "no"}, 418), Refused),
         (Says({"message": "no"}, 422), Invalid),
