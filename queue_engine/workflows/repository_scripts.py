@@ -25,8 +25,11 @@ _ENDINGS = (
     r"|just|cmake|nix|bzl|slnx?|[cfv][sb]proj|(?<!lock\.)ya?ml)(?:\.(?:in|j2|erb|tmpl|tpl|template|dist))?"
 )
 """Of scripts, of files of builds, and of templates of these."""
-_SCRIPT = re.compile(rf"(?:[^/]*/)*(?:\.?[^./]+|[^/]*\.{_ENDINGS}|(?:[\w-]+\.)*[A-Z][a-z]+file(?:\.[\w-]+)*)")
-"""A path with such an ending, or with none."""
+_SCRIPT = re.compile(
+    rf"(?:[^/]*/)*(?:(?!(?:LICEN[CS]E|COPYING|NOTICE|AUTHORS|CHANGELOG)[\w-]*$)\.?[^./]+|[^/]*\.{_ENDINGS}"
+    r"|(?:[\w-]+\.)*[A-Z][a-z]+file(?:\.[\w-]+)*)"
+)
+"""A path with such an ending, or with none that is no prose."""
 _BARE = re.compile(rf"(.*[^/.][^/]*?)\.{_ENDINGS}")
 _CONFIGURATION = re.compile(
     r"\.([\w-]+?)(?:rc|file)?(?:\.[\w.-]+)?|([a-z][\w-]*?)[-_.]?files?(?:\.(?:dist|js|cjs|mjs|ts|py|rb|go|php|kts|toml|ya?ml|json)){0,2}"
@@ -56,6 +59,8 @@ _IMPORTED = re.compile(
     re.MULTILINE,
 )
 _PLUGINS = re.compile(r"\bpytest_plugins\s*(?::[^=\n]{1,100})?=\s*([^\n]{1,500}(?:,\s*\n[^\n]{1,500}){0,50})")
+_OF_TOOLS = re.compile(r"^\s*plugins\s*=\s*(\[[^\]]{1,1000}|[^\n]{1,200})", re.MULTILINE)
+"""Of coverage and mypy."""
 _OF_GO = re.compile(r"\"([\w.-]+(?:/[\w.-]+)+)\"")
 _OF_RUST = re.compile(r"^\s*(?:pub(?:\([^)]{1,50}\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 _OF_JUST = re.compile(r"^\s*mod\??\s+(\w+)\s*$", re.MULTILINE)
@@ -77,7 +82,7 @@ _COMPUTED = re.compile(
 """A path with a value inside of its name, such as `./ci/${{ matrix.kind }}.sh`."""
 _SELECTED = re.compile(
     r"(?:\bfor\s+\w+\s+in|(?<![\w./-])(?:(?:ba|z|k|da)?sh|source)|(?<!\S)\.)\s[^\n;|&]{0,100}\*[\w./-]{0,50}"
-    r"\.(?:ba|z|k)?sh(?![\w.-])|[\w/-]{0,50}\*\.rake\b|(?<![\w-])run-parts\s[^\n;|&]{1,200}"
+    r"\.(?:ba|z|k)?sh(?![\w.-])|(?<![\w-])run-parts\s[^\n;|&]{1,200}"
     r"|(?:\bxargs\b[^\n;|&]{0,100}|-exec(?:dir)?)\s(?:ba|z|k|da)?sh(?=\s*$|\s+\{\})",
     re.MULTILINE,
 )
@@ -99,6 +104,20 @@ _OF_TASKS = ("turbo.json", "nx.json", "lage.config.js")
 """They name scripts of the packages of a workspace."""
 _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 SUBMODULES = ".gitmodules"
+_TABLE = re.compile(r"^(?=[ \t]*\[)", re.MULTILINE)
+_OF_LISTS = re.compile(
+    r"\s*\[+(?:tool\.(?:(?:ruff|black|isort|codespell|pyright|coverage)\b[\w.-]*|flit\.sdist|hatch\.build\.targets\.\w+"
+    r"|setuptools\.(?:packages\.find|package-data)|(?:poetry|flit)\.scripts)|project\.(?:gui-)?scripts|lib|test|bench)\]+(?=\s)(?!.*\bplugins\b)",
+    re.DOTALL,
+)
+"""Tables of files that are looked at or packed, and the product and its tests in Cargo.toml: they start no script.
+
+Commands that a package installs are followed where something names them.
+"""
+_PACKED = re.compile(r"^\s*(?:include|exclude)\s*=\s*\[[^\]]*\]", re.MULTILINE)
+_PROJECT = re.compile(r"^\[project\][^\[]*?^name\s*=\s*[\"']([\w.-]+)", re.MULTILINE | re.DOTALL)
+_WITHOUT_SCRIPTS = re.compile(r"(?:.*/)?\.golangci\.\w+")
+"""It names files, and runs none."""
 _CONTEXT_OF_BUILD = re.compile(r"(?:[^/]*/)*(?:[\w.-]*\.)?(?:Docker|Container)file(?:[._-][\w.-]+)?")
 """Commands in such a file run apart, without the variables of the step."""
 _PYTHON = "pyproject.toml setup.py setup.cfg"
@@ -310,6 +329,9 @@ class RepositoryFiles:
             while folder and folder not in self._folders:
                 self._folders.add(folder)
                 folder = dirname(folder)
+        # A package of Cargo has it beside its own file (The Cargo Book, "Build Scripts"); others only have its name.
+        packages = [each for each in self._by_name["build.rs"] if f"{each[:-8]}Cargo.toml" in self._paths]
+        self._by_name["build.rs"] = packages
         last = (each.rpartition("/")[2] for each in (*self._bare, *self._folders))
         self._names = {*self._by_name, *last}
 
@@ -339,7 +361,7 @@ class RepositoryFiles:
                 found += [path for program, path in self._configurations.get(place, ()) if program in words]
         if _WORKSPACES.search(text) and _OF_PACKAGES.search(text):
             found += [path for each in _IN_WORKSPACES for path in self._find(".", each)]
-        return list(dict.fromkeys(found))
+        return [each for each in dict.fromkeys(found) if not each.endswith(".lock")]
 
     def _of_programs(self, text: str) -> Iterator[str]:
         for name in dict.fromkeys(_PROGRAM.findall(text)):
@@ -413,6 +435,8 @@ class RepositoryFiles:
             names += [name for each in plugins for name in _modules(each)]
         elif path.endswith((".rb", "Rakefile", "Gemfile")):
             names += [f"{found.removesuffix('.rb')}.rb" for found in _RELATIVE.findall(script)]
+            if "*.rake" in script:
+                return [*self._of(names, path), *(each for each in self._sorted if each.endswith(".rake"))]
         elif path.endswith(".rs"):
             names += [name for each in _OF_RUST.findall(script) for name in (f"{each}.rs", f"{each}/mod.rs")]
         elif path.endswith(".go"):
@@ -426,9 +450,14 @@ class RepositoryFiles:
         elif path.endswith(("pyproject.toml", "setup.cfg")):
             named = set(_words(named_by))
             points = [module for name, module in _ENTRY_POINT.findall(script) if name in named]
+            points += [each for listed in _OF_TOOLS.findall(script) for each in _QUOTED.findall(listed)]
             names += [name for each in points for name in _modules(each)]
         elif path.endswith(_OF_TASKS):
             return self.named(_tasks(script), (".",))
+        return self._of(names, path)
+
+    def _of(self, names: Iterable[str], path: str) -> list[str]:
+        """Return the files that these names are of, beside this one and at the root."""
         places = (dirname(path) or ".", ".")
         return [found for name in dict.fromkeys(names) for folder in places for found in self._find(folder, name)]
 
@@ -488,12 +517,23 @@ class RepositoryScripts:
 
     def reached(self, path: str, named_by: str) -> list[str]:
         """Return the files that a script names or loads."""
+        if _WITHOUT_SCRIPTS.fullmatch(path):
+            return []
         script = commands_of(path, self.texts[path], named_by)
         folders = tuple(dict.fromkeys((*self.folders, dirname(path) or ".")))
         # A file of settings names programs beside dependencies: only a program that runs its commands starts them.
         is_data = path.endswith(_DATA) and _RUNNERS.search(named_by) is None
         named = self.files.named(script, folders, path, is_data=is_data)
-        return [*named, *self.files.loaded(path, script, named_by)]
+        loaded = self.files.loaded(path, self.texts[path] if path.endswith("pyproject.toml") else script, named_by)
+        own = self._product()
+        if path.endswith(".py") and not path.startswith(own):
+            loaded = [each for each in loaded if not each.startswith(own)]
+        return [*named, *loaded]
+
+    def _product(self) -> str:
+        """Return the folder of the package that the repository makes; programs that only import it are not it."""
+        found = _PROJECT.search(self.texts.get("pyproject.toml", ""))
+        return f"{found[1].lower().replace('-', '_').replace('.', '/')}/" if found else "/"
 
     def _reads(self, text: str, beside: str, within_action: bool) -> str:
         if computed := _COMPUTED.search(text) or _SELECTED.search(text):
@@ -558,11 +598,16 @@ def _starts_programs(text: str) -> bool:
 
 
 def _read_by(path: str, script: str) -> str:
-    return reads_event(script, is_data=path.endswith(_DATA), is_apart=_CONTEXT_OF_BUILD.fullmatch(path) is not None)
+    return reads_event(
+        script, path, is_data=path.endswith(_DATA), is_apart=_CONTEXT_OF_BUILD.fullmatch(path) is not None
+    )
 
 
 def commands_of(path: str, text: str, named_by: str) -> str:
     """Return the commands in a file: of a package, the scripts that the other text names, and those that they name."""
+    if path.endswith(".toml"):
+        tables = "".join(each for each in _TABLE.split(text) if not _OF_LISTS.match(each))
+        return _PACKED.sub("", tables) if path.endswith("Cargo.toml") else tables
     if not path.endswith(_PACKAGES):
         return text
     try:
