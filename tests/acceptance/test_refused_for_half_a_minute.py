@@ -107,8 +107,13 @@ async def assert_all_landed(world: World, pulls: list[Any], window: Window) -> N
 
 
 def grid(states: dict[str, str]) -> Iterator[Any]:
-    """Every combination; those outside a diagonal belong to the long gate."""
+    """Every combination; those outside a diagonal belong to the long gate.
+
+    To the removal of a label GitHub answers with those that stay: an empty list says that it was done.
+    """
     for number, (answer, side, state) in enumerate(product(ANSWERS, SIDES, states)):
+        if (answer, state) == ("empty_list", "label") and side != "reads":
+            continue
         row = list(ANSWERS).index(answer)
         ordinary = (SIDES[row % 3], list(states)[row % len(states)]) == (side, state)
         yield pytest.param(
