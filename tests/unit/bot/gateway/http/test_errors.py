@@ -19,7 +19,6 @@ from queue_engine.domain.errors import (
     HeadConflict,
     Invalid,
     MergeError,
-    NotFound,
     RateLimitError,
     ReadLagError,
     Refused,
