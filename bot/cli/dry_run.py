@@ -32,8 +32,8 @@ from queue_engine.executor.triggers import choice_at
 from queue_engine.queries.pull_request_status import load_reply_facts
 from queue_engine.rules.checks import head_checks, judge, queue_only_names, requires_own_check, run_checks
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, check_eligibility
+from queue_engine.rules.merge_method import commit_message, merge_method
 from queue_engine.rules.priority import precedence_of
-from queue_engine.rules.reviews import commit_message, merge_method
 from queue_engine.store import Transaction
 from queue_engine.workflows.event_context import CandidateContext
 

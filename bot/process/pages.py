@@ -22,8 +22,8 @@ from bot.web.live.streams import STREAMS_SHARE, EventStreams, StreamLimits
 from bot.web.login.attempts import Attempts, CodeLimits
 from bot.web.login.identity import AppLogin, Identity
 from bot.web.login.session_cookies import Cookies, Flash, Logins, Signer
-from bot.web.pages.account import LoginPages, LoginParts
 from bot.web.pages.controls import Controls
+from bot.web.pages.login_pages import LoginPages, LoginParts
 from bot.web.pages.pull_request import LandingsPage, PullRequestPage
 from bot.web.pages.queue import OverviewPage, QueuePage
 from bot.web.pages.request_pages import EventPages, RequestPages

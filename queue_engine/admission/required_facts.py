@@ -27,15 +27,10 @@ from queue_engine.rules.eligibility import (
     unmet_requirement,
     waits,
 )
+from queue_engine.rules.merge_method import merge_method, needs_signed_commits
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import FOR_REPORTS, judge_readiness
-from queue_engine.rules.reviews import (
-    merge_method,
-    missing_approval,
-    needs_signed_commits,
-    reviews_of,
-    with_own_approvals,
-)
+from queue_engine.rules.reviews import missing_approval, reviews_of, with_own_approvals
 
 
 async def requirements_of(

@@ -48,8 +48,9 @@ from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, p
 from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, reports_since, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.merge_method import commit_message
 from queue_engine.rules.proof import proof_of
-from queue_engine.rules.reviews import approved_by, commit_message
+from queue_engine.rules.reviews import approved_by
 from queue_engine.rules.transitions import after_poll, enter, up_to_date, updating, with_new_head, with_refusal
 
 _UNFINISHED = "GitHub has not finished its merge in the background, and may still do so"

@@ -15,7 +15,8 @@ from queue_engine.planner.merge_errors import forbids_merge_commits, named
 from queue_engine.planner.new_heads import judge_lost_consent, prove
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import may_queue, unread_teams
-from queue_engine.rules.reviews import counted_reviews, merge_method, missing_approval, no_method
+from queue_engine.rules.merge_method import merge_method, no_method
+from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
 
 

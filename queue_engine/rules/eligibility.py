@@ -19,7 +19,8 @@ from queue_engine.domain.model import Repository, UnmetRequirement
 from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import required_checks
-from queue_engine.rules.reviews import merge_method, missing_approval, needs_signed_commits, no_method
+from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
+from queue_engine.rules.reviews import missing_approval
 
 _STRENGTH = tuple(Permission)
 

@@ -7,7 +7,7 @@ from queue_engine.domain.facts import CommitHistory, MergeMethod, Review, Review
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Merge, ReadFact
 from queue_engine.planner.decide import decide
-from queue_engine.rules.reviews import commit_message, merge_method, wanted_method
+from queue_engine.rules.merge_method import commit_message, merge_method, wanted_method
 from tests.unit.queue_engine.examples import NOW, POLICY, READY, comparison, entry, facts_with, pull, report, rules
 
 MERGE, SQUASH, REBASE = MergeMethod
