@@ -149,7 +149,6 @@ class BranchRoutes(Routes):
     @_control("DELETE", _PAUSE, "resume_queue", "Resumes a queue.", body=EmptyBody)
     async def resume(self, request: web.Request) -> web.Response:
         """Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers."""
-        payload(request, EmptyBody)
         return await self._control(request, pauses.resume)
 
     @_control("PUT", _FREEZE, "freeze_queue", "Freezes a queue until an instant.", body=FreezeCall, refusals=(422,))
@@ -167,7 +166,6 @@ class BranchRoutes(Routes):
     @_control("DELETE", _FREEZE, "thaw_queue", "Ends a freeze by hand.", body=EmptyBody)
     async def unfreeze(self, request: web.Request) -> web.Response:
         """Answer 200: the queue has no freeze by hand; other blockers stay."""
-        payload(request, EmptyBody)
         return await self._control(request, pauses.unfreeze)
 
     async def _control(self, request: web.Request, control: Control) -> web.Response:

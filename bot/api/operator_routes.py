@@ -8,10 +8,10 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api.api_errors import ApiError
-from bot.api.auth import caller, operator
+from bot.api.auth import caller
 from bot.api.finding import Report
 from bot.api.idempotent import finish_call
-from bot.api.payload import AnswerModel, EmptyBody, Instant, Listing, Payload, json_data, no_such_page, payload, query
+from bot.api.payload import AnswerModel, EmptyBody, Instant, Listing, Payload, json_data, no_such_page, query
 from bot.api.routes import Caller, Routes, route
 from bot.logs.configure import mask
 from queue_engine.control.dead_letter_retries import Actor, discard, retry
@@ -58,7 +58,6 @@ class DeadLetterRoutes(Routes):
     )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page."""
-        operator(request)
         listing = query(request, DeadLetterListing)
         job_type, retryable = listing.job_type, listing.retryable
         async with self._engine.store.reading() as tx:
@@ -73,7 +72,6 @@ class DeadLetterRoutes(Routes):
     @_for_operators("GET", _ONE, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetter})
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200 with a dead letter, or 404."""
-        operator(request)
         async with self._engine.store.reading() as tx:
             letter = await tx.dead_letters.get(request.match_info["id"])
         if letter is None:
@@ -90,8 +88,6 @@ class DeadLetterRoutes(Routes):
     )
     async def reprocess(self, request: web.Request) -> web.Response:
         """Answer 202: the dead letter is a job again; or 404."""
-        operator(request)
-        payload(request, EmptyBody)
         async with self._engine.change() as change:
             if not await retry(change.tx, request.match_info["id"], _actor(request), change.now):
                 raise _not_found()
@@ -107,8 +103,6 @@ class DeadLetterRoutes(Routes):
     )
     async def reprocess_all(self, request: web.Request) -> web.Response:
         """Answer 202: all retryable dead letters are jobs again, and how many those were."""
-        operator(request)
-        payload(request, EmptyBody)
         async with self._engine.change() as change:
             reprocessed = await retry(change.tx, None, _actor(request), change.now)
             return await finish_call(request, change.tx, {"reprocessed": reprocessed}, status=202)
@@ -123,8 +117,6 @@ class DeadLetterRoutes(Routes):
     )
     async def discard(self, request: web.Request) -> web.Response:
         """Answer 204: the dead letter is deleted; or 404."""
-        operator(request)
-        payload(request, EmptyBody)
         async with self._engine.change() as change:
             if not await discard(change.tx, request.match_info["id"], _actor(request), change.now):
                 raise _not_found()
@@ -173,7 +165,6 @@ class AuditLogRoutes(Routes):
     )
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
-        operator(request)
         asked = query(request, AuditLogListing)
         async with self._engine.store.reading() as tx:
             try:
@@ -212,7 +203,6 @@ class DoctorRoutes(Routes):
     )
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200 with the findings, or 404 for a repository that the App does not see."""
-        operator(request)
         assert self._examine is not None
         try:
             report = await self._examine(query(request, DoctorQuery).repository)

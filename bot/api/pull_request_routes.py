@@ -176,7 +176,6 @@ class QueueRoutes(Routes):
     )
     async def dequeue(self, request: web.Request) -> web.Response:
         """Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued."""
-        payload(request, EmptyBody)
         number = routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from inspect import isfunction
@@ -13,7 +13,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bot.api.api_errors import ApiError
-from bot.api.payload import Payload
+from bot.api.auth import operator
+from bot.api.payload import EmptyBody, Payload, payload
 from bot.api.permissions import Access
 from bot.api.views import StateAnswer
 from queue_engine.effects.context import Engine
@@ -160,8 +161,18 @@ class Routes(Handlers):
         self._access = access
 
     def routes(self) -> Sequence[Route]:
-        """List the routes."""
-        return [create(getattr(self, name)) for name, notes in self._notes.items() for create in notes]
+        """List the routes. Each handles only calls that its declaration admits."""
+        made = [create(getattr(self, name)) for name, notes in self._notes.items() for create in notes]
+        return [replace(each, handler=partial(_handle, each)) for each in made]
+
+
+async def _handle(route: Route, request: web.Request) -> web.StreamResponse:
+    """Handle a call of a route. Raises ApiError 403 if it is for operators, and 400 for a body where it takes none."""
+    if route.caller is Caller.OPERATOR:
+        operator(request)
+    if route.body is EmptyBody:
+        payload(request, EmptyBody)
+    return await route.handler(request)
 
 
 _BRANCH = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,255}")

@@ -81,7 +81,7 @@ class StaleRead(Unavailable):
 
 
 class LabelOrderError(EngineError):
-    """An earlier label has no answer yet: IMQ judges this one after `delay` (P3)."""
+    """An earlier label has no answer yet: IMQ judges this one after `retry_after` (P3)."""
 
     def __init__(self, message: str, *, retry_after: timedelta) -> None:
         super().__init__(message)
