@@ -199,8 +199,10 @@ class BranchRoutes(Routes):
         async with self._engine.store.reading() as tx:
             if await tx.queues.find(repository.id, branch) is None:
                 raise routes.no_such_branch()
+        policy = await self._engine.policies.of(repository, branch)
+        async with self._engine.store.reading() as tx:
             wanted = DepartureQuery(first, last, frozenset({repository.id}), branch)
-            found = await load_statistics(tx, wanted, repository)
+            found = await load_statistics(tx, wanted, repository, policy)
         return web.json_response(json_data(found))
 
     @read(

@@ -19,6 +19,9 @@ Beside the requests of a usual merge (the table in docs/sizing.md) there are, wh
   outdated.
 - Where the configuration has `checks.untested_paths`: a comparison for each push to the base while checks run, another
   two before the merge if the base moved, and both trees after it.
+- After a flake: the annotations of its failed checks, five at most; if they name no test, the job, the artifacts of
+  its run, and three archives. A repository without flakes costs none of them.
+- Where the configuration has `capacity`: the checks of each queued head, once in each process.
 - The annotations of a job that failed within seconds. A query an hour that compares the check runs that IMQ wrote.
 - A sweep's request for failed deliveries, and one or two per repository. For a label whose webhook did not come, the
   history of the pull request and that of its head branch.

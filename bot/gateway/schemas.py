@@ -244,6 +244,23 @@ class AnnotationAnswer(ReadModel):
     """An annotation of a check run."""
 
     message: str | None = None
+    title: str | None = None
+    annotation_level: str | None = None
+
+
+class JobAnswer(ReadModel):
+    """A job of GitHub Actions; its number is its check run's."""
+
+    run_id: int
+
+
+class ArtifactAnswer(ReadModel):
+    """What a workflow run uploaded, as an archive."""
+
+    id: int
+    name: str
+    size_in_bytes: int
+    expired: bool
 
 
 class GroupMemberAnswer(ReadModel):

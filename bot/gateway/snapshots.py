@@ -8,6 +8,7 @@ GitHub ends a query after ten seconds (docs, "Rate limits and query limits for t
 with a query of its own for a while.
 """
 
+import asyncio
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -18,14 +19,16 @@ import structlog
 from cachetools import LRUCache
 
 from bot.gateway import conversions
-from bot.gateway.http.client import Unsupported, check, parse_answer
+from bot.gateway.http.client import Call, Unsupported, check, parse_answer
 from bot.gateway.http.connection import Connection
 from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import (
     AnnotationAnswer,
+    ArtifactAnswer,
     CheckRunAnswer,
     CheckSuiteAnswer,
     ConcurrencyGroupAnswer,
+    JobAnswer,
     PermissionAnswer,
     PullRequestAnswer,
     StatusAnswer,
@@ -465,6 +468,12 @@ _FOR_GROUP = re.compile(r"Canceling since a higher priority waiting request for 
 """GitHub's annotation on each job that it cancels for a newer run of a concurrency group (ncihtan/data-models #252,
 pex-tool/pex #1460; without quotes in actions/runner-images #13265). No page documents these words."""
 
+_OF_TESTS = re.compile(r"junit|test|surefire", re.IGNORECASE)
+"""Names of artifacts that may hold reports of tests."""
+_TEST = re.compile(r"\S{0,200}(test|spec)\S{0,200}", re.IGNORECASE)
+_MOST_ARTIFACTS = 3
+_MOST_TESTS = 50
+
 _NOT_STARTED = "the job was not started because"
 """How the only annotation of a job begins that an unpaid plan kept from starting: "your account is locked due to a
 billing issue" (actions/runner #1069 and others), or "recent account payments have failed or your spending limit needs
@@ -525,15 +534,61 @@ class CheckReads(SnapshotBatches):
         return next((each for each in messages if each.lower().startswith(_NOT_STARTED)), None)
 
     async def _annotations(self, repository: Repository, check_run: int) -> tuple[str, ...]:
-        """`GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations`: the messages; none if IMQ may not."""
+        """Read the messages of the annotations of a check run; none if IMQ may not."""
+        return tuple(each.message or "" for each in await self._annotations_of(repository, check_run))
+
+    async def _annotations_of(self, repository: Repository, check_run: int) -> Sequence[AnnotationAnswer]:
+        """`GET /repos/{owner}/{repo}/check-runs/{check_run_id}/annotations`, the first page; none if IMQ may not.
+
+        GitHub's documentation allows 100 in a page; others have seen 50 at most. Actions shows ten errors of a step
+        (community #26680).
+        """
         template = "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations?per_page=100"
         where = {"check_run_id": str(check_run)}
         try:
-            found = await self._connection.listed(repository, AnnotationAnswer, template, where)
+            return await self._connection.listed(repository, AnnotationAnswer, template, where)
         except (Forbidden, NotFound) as error:
             log.info("annotations_unreadable", repository=repository.full_name, error=error.message)
             return ()
-        return tuple(each.message or "" for each in found)
+
+    async def failed_tests(self, repository: Repository, check_runs: Sequence[int]) -> tuple[str, ...]:
+        """Read annotations of each check run; unless they name tests, up to three artifacts of the first one's run."""
+        found: dict[str, None] = {}
+        for check_run in check_runs:
+            found |= dict.fromkeys(
+                filter(None, map(_annotated_test, await self._annotations_of(repository, check_run)))
+            )
+        if found or not check_runs:
+            return tuple(found)[:_MOST_TESTS]
+        try:
+            return await self._tests_in_artifacts(repository, check_runs[0])
+        except (Forbidden, NotFound) as error:
+            log.info("artifacts_unreadable", repository=repository.full_name, error=error.message)
+            return ()
+
+    async def _tests_in_artifacts(self, repository: Repository, job: int) -> tuple[str, ...]:
+        """`GET …/actions/jobs/{id}`, `…/actions/runs/{id}/artifacts` and `…/actions/artifacts/{id}/zip`.
+
+        The last redirects to GitHub's storage (docs, "Download an artifact"; arduino/report-size-deltas #83).
+        """
+        # Imported when needed: a process that has seen no flake reads no archive.
+        from bot.gateway.failing_reports import MOST_BYTES, failed_tests
+
+        within = "/repos/{owner}/{repo}/actions"
+        run = await self._connection.get(repository, JobAnswer, within + "/jobs/{job_id}", {"job_id": str(job)})
+        where = {"run_id": str(run.run_id)}
+        template = within + "/runs/{run_id}/artifacts?per_page=100"
+        listed = await self._connection.listed(repository, ArtifactAnswer, template, where, key="artifacts", fresh=True)
+        reports = [each for each in listed if not each.expired and each.size_in_bytes <= MOST_BYTES]
+        found: dict[str, None] = {}
+        for each in [each for each in reports if _OF_TESTS.search(each.name)][:_MOST_ARTIFACTS]:
+            template, of_one = within + "/artifacts/{artifact_id}/{archive_format}", {"artifact_id": str(each.id)}
+            call = Call("GET", template, {**of_one, "archive_format": "zip"}, wants_address=True)
+            address = (await self._connection.call(repository, call, fresh=True)).data
+            archive = await self._connection.client.download(address, MOST_BYTES) if isinstance(address, str) else None
+            if archive is not None:
+                found |= dict.fromkeys(await asyncio.to_thread(failed_tests, archive))
+        return tuple(found)[:_MOST_TESTS]
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         template = "/repos/{owner}/{repo}/commits/{ref}/check-suites?per_page=100"
@@ -576,6 +631,17 @@ class CheckReads(SnapshotBatches):
             except NotFound:
                 continue  # The commit of a fork that was deleted.
         return tuple(found)
+
+
+def _annotated_test(annotation: AnnotationAnswer) -> str | None:
+    """Return the test that an annotation names: by its title, or by a first line that is one word with `test`."""
+    if annotation.annotation_level != "failure":
+        return None
+    for text in (annotation.title or "", (annotation.message or "").partition("\n")[0]):
+        line = "".join(each if each.isprintable() else " " for each in text).strip()
+        if _TEST.fullmatch(line):
+            return line
+    return None
 
 
 def _own_check_run(head: str, run: OwnRunPart) -> OwnCheckRun:

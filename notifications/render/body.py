@@ -76,6 +76,8 @@ def kind_text(notice: Notice) -> headlines.KindText:
         return text
     if notice.failure is not None and notice.failure.is_together and notice.reason is Reason.CHECKS_FAILED:
         return failing_checks.TOGETHER
+    if notice.reason is Reason.RUNNERS_BUSY:
+        return headlines.WAITS_FOR_RUNNER
     if notice.kind is NoticeKind.PAUSED:
         return BLOCKED_BY.get(notice.reason, text)
     return replace(text, headline=text.headline + WHY.get(notice.reason, ""))
@@ -189,9 +191,11 @@ def _likely(notice: Notice) -> str:
 
 
 def _reason(notice: Notice) -> Iterable[str]:
-    if notice.reason is not None and notice.kind is NoticeKind.PAUSED:
+    if notice.reason is not None and (notice.kind is NoticeKind.PAUSED or notice.reason is Reason.RUNNERS_BUSY):
         if notice.text is None:
             yield hold_sentence(notice, names_of(notice))
+        if notice.kind is NoticeKind.BLOCKED:
+            yield waiting.QUEUE_CONTINUES
         return
     if notice.reason is not None and notice.text is None:
         known = left_text(notice, names_of(notice))
@@ -264,7 +268,10 @@ def _state_text(conclusion: str) -> str:
 def _flaky(notice: Notice, events: timeline_text.Events) -> Iterable[str]:
     """Render the checks that are rerun or turned out flaky."""
     if notice.kind is NoticeKind.CHECKING and (rerun := timeline_text.rerun_checks(events)):
-        yield (waiting.RERUN if len(rerun) == 1 else waiting.RERUN_MANY).format(checks=names(rerun))
+        sentence = (waiting.RERUN if len(rerun) == 1 else waiting.RERUN_MANY).format(checks=names(rerun))
+        listed = timeline_text.listed_until(events)
+        days = [waiting.LISTED.format(checks=code(name), until=code(listed[name])) for name in rerun if name in listed]
+        yield " ".join((sentence, *days))
     if notice.kind is NoticeKind.LANDED and (passed := timeline_text.flaky(events)):
         yield (waiting.WAS_FLAKY if len(passed) == 1 else waiting.WERE_FLAKY).format(checks=names(passed))
 

@@ -135,7 +135,8 @@ def _entry(view: EntryView, its: Names) -> Iterator[Line]:
     if view.train is not None and not view.rests:
         yield Line(waiting.TRAIN, " ".join(train_text(view.train, entry.number, entry.base_branch)))
     if view.deferral is not None:
-        sentence = with_facts(its.fill(reason_texts.REASONS[view.deferral.reason].sentence), view.deferral.until, None)
+        held = view.deferral
+        sentence = hold_sentence(Blocker(held.reason, held.detail or "", held.until, since=held.since), its)
         yield Line(waiting.SET_ASIDE, f"{sentence} {waiting.QUEUE_CONTINUES}")
     for blocker in view.blockers:
         yield Line(waiting.BLOCKED, blocked_sentence(blocker, its))
@@ -169,6 +170,9 @@ def blocked_sentence(blocker: Blocker, its: Names) -> str:
 def hold_sentence(hold: Blocker | BlockerFacts | Notice, its: Names) -> str:
     """Say what blocks a queue: who or what, since when, until when, and why."""
     assert hold.reason is not None
+    if hold.reason is Reason.RUNNERS_BUSY and hold.detail:
+        runner, _, busy = hold.detail.rpartition(": ")
+        return waiting.RUNNERS_BUSY.format(runner=code(runner), busy=busy)
     template, detail = _HOLDS.get(hold.reason), code(hold.detail, MESSAGE_LIMIT) if hold.detail else None
     if template is None or (detail is None and "{detail}" in template):
         return with_facts(its.fill(reason_texts.REASONS[hold.reason].sentence), hold.until, hold.detail)

@@ -50,6 +50,15 @@ def rerun_checks(events: Events) -> tuple[str, ...]:
     return found
 
 
+def listed_until(events: Events) -> dict[str, str]:
+    """Return the last day of each check that the configuration listed as flaky when it was rerun."""
+    found: dict[str, str] = {}
+    for event in _since_queued(events):
+        listed = event.data.get("listed") if event.event == "rerun" else None
+        found |= {str(name): str(until) for name, until in listed.items()} if isinstance(listed, dict) else {}
+    return found
+
+
 def flaky(events: Events) -> tuple[str, ...]:
     """Return the checks that failed and then passed on the same commit since the pull request was queued."""
     found = (name for event in _since_queued(events) if event.event == "flaky" for name in _checks(event))

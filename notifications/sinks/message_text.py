@@ -21,6 +21,7 @@ HEADLINES: Mapping[str, str] = {
     "resumed": "▶️ The queue for {base} continues",
     "frozen": "❄️ {base} is frozen",
     "tree_mismatch": "⚠️ Not as tested: the queue for {base} is paused",
+    "flake_seen": "🎲 Flaky checks on {base}",
     "dead_letter": "📭 A job of IMQ failed for good",
     "test": "👋 A test message of IMQ",
 }
@@ -31,6 +32,7 @@ BASE_GREEN = "IMQ tests and merges pull requests again."
 LANDED = "The pull request landed."
 QUEUED = "The pull request waits in the queue."
 RESUMED = "The queue tests and merges again."
+FLAKE = "These checks failed, then passed on the same tree. No pull request left the queue for it."
 DEAD_LETTER = "IMQ gave up a job. To see it, run `imq jobs list`."
 TEST = "This sink works."
 
@@ -46,6 +48,7 @@ _SENTENCES = {
     EventKind.LANDED: LANDED,
     EventKind.QUEUED: QUEUED,
     EventKind.RESUMED: RESUMED,
+    EventKind.FLAKE: FLAKE,
     EventKind.DEAD_LETTER: DEAD_LETTER,
     EventKind.TEST: TEST,
 }

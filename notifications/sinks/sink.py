@@ -51,6 +51,7 @@ class EventKind(StrEnum):
     RESUMED = "resumed"
     FROZEN = "frozen"
     TREE_MISMATCH = "tree_mismatch"
+    FLAKE = "flake_seen"
     DEAD_LETTER = "dead_letter"
     TEST = "test"
     """What `imq sinks test` sends; no sink has to ask for it."""
@@ -94,6 +95,7 @@ _OF_EVENTS: Mapping[str, EventKind] = {
     "landed_outside": EventKind.LANDED_OUTSIDE,
     "paused": EventKind.PAUSED,
     "resumed": EventKind.RESUMED,
+    "flake_seen": EventKind.FLAKE,
 }
 _OF_REASONS: Mapping[tuple[str, Reason], EventKind] = {
     ("paused", Reason.BASE_RED): EventKind.BASE_RED,
@@ -156,7 +158,7 @@ def of_event(event: TimelineEvent, subject: Entry | Queue, kind: EventKind) -> M
         event=event.event,
         repository=subject.repository.full_name,
         base_branch=event.base_branch,
-        number=None if event.number == WHOLE_QUEUE else event.number,
+        number=_number(event),
         title=None if entry is None else entry.title[:_LONGEST],
         author=None if entry is None else entry.author,
         reason=event.reason,
@@ -191,9 +193,18 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
     return value[:_LONGEST] if isinstance(value, str) and value else None
 
 
+def _number(event: TimelineEvent) -> int | None:
+    """Return the pull request of an event: of a queue's event, its only member."""
+    if event.number != WHOLE_QUEUE:
+        return event.number
+    members = event.data.get("members") if event.event == EventKind.FLAKE else None
+    return members[0] if isinstance(members, list) and len(members) == 1 else None
+
+
 def _failing(event: TimelineEvent) -> tuple[FailingCheck, ...]:
-    """Return the failing checks of an ejection, with their pages where the event has them."""
-    if event.reason is None or REASONS[event.reason].outcome is not Outcome.FAILED:
+    """Return the failing checks of an ejection or a flake, with their pages where the event has them."""
+    failed = event.reason is not None and REASONS[event.reason].outcome is Outcome.FAILED
+    if not failed and event.event != EventKind.FLAKE:
         return ()
     names = event.data.get("checks") or ()
     found = FailingCheck.all_of(event.data) or tuple(FailingCheck(check=str(name)) for name in names)

@@ -59,6 +59,9 @@ WHY: Mapping[Reason, str] = {
 }
 """What ends the headline of a pull request that left its queue, or was not queued."""
 
+WAITS_FOR_RUNNER = KindText("⏸️ Waiting for a free runner, to land on {base}", "Waiting for a free runner")
+"""Replaces the text for an entry that is set aside, if it waits for a scarce runner."""
+
 BLOCKED_BY: Mapping[Reason, KindText] = {
     Reason.BASE_RED: KindText("⏸️ {base} is broken, not your pull request", "The base branch is broken"),
     Reason.FROZEN: KindText("⏸️ {base} is frozen", "The base branch is frozen"),

@@ -31,7 +31,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "queued": HistoryText("Queued for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}),
     "refused": HistoryText("Not queued for {base}"),
     "pending": HistoryText("Waiting in the queue again", {"yields_to": ", preempted by the hotfix {yields_to}"}),
-    "blocked": HistoryText("Waiting for a permission, while the queue continues"),
+    "blocked": HistoryText("Set aside, while the queue continues"),
     "updating": HistoryText("Updating the branch with {base}"),
     "checking": HistoryText("Waiting for checks", {"head": " on {head}"}),
     "rerun": HistoryText("Failed checks rerun", {"checks": ": {checks}"}),

@@ -150,6 +150,10 @@ REASONS: Mapping[Reason, ReasonText] = {
         "The queue for {base} is full. The pull request waits for room.",
         "Keep the label {label} to keep its position.",
     ),
+    Reason.RUNNERS_BUSY: ReasonText(
+        "It waits for a free runner of those that its checks need.",
+        "Wait: IMQ tests it when one is free.",
+    ),
     Reason.FORK_DELETED: ReasonText(
         "The head repository no longer exists, so IMQ can neither update nor test the branch.",
         "Push the branch to an existing repository, and open a new pull request from there.",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
@@ -23,7 +23,15 @@ from queue_engine.config.document import nearest, quoted
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.facts import MergeMethod, RequiredCheck
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import FIX, Candidates, PriorityLabel, TrainForks, has_label
+from queue_engine.domain.policy import (
+    FIX,
+    Candidates,
+    PriorityLabel,
+    RerunLimit,
+    RunSlots,
+    TrainForks,
+    has_label,
+)
 from queue_engine.domain.reasons import Reason
 
 _UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
@@ -274,6 +282,45 @@ def _name_or_check(value: object) -> object:
 Check = Annotated[CheckRule, BeforeValidator(_name_or_check, json_schema_input_type=str | CheckRule)]
 
 
+_YEARS = range(2020, 2100)
+
+
+def _day(value: object) -> date:
+    try:
+        day = value if isinstance(value, date) else date.fromisoformat(str(value))
+    except ValueError:
+        day = None
+    if day is None or day.year not in _YEARS:
+        raise ValueError(f"must be a day such as 2026-12-31, not {quoted(value)}")
+    return day
+
+
+Day = Annotated[
+    date, BeforeValidator(_day), WithJsonSchema({"type": "string", "format": "date", "examples": ["2026-12-31"]})
+]
+
+
+class RerunRule(ConfigModel):
+    """A check that people know to be flaky."""
+
+    name: CheckName = Field(description="The check's name, as GitHub shows it.")
+    until: Day = Field(description="The last day, in UTC, on which IMQ reruns it more often.")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SlotRule(ConfigModel):
+    """Runners of which there are few."""
+
+    name: CheckName = Field(description="What people call these runners, such as gpu.")
+    checks: Some[Wildcards] = Field(description="The checks that need one: names, or wildcards.")
+    runs: int = Field(ge=1, le=100, description="How many runs of this repository may need one at once.")
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class FreezeRule(ConfigModel):
     """A time in which nothing lands."""
 
@@ -397,6 +444,16 @@ METHODS = Kind(
     Annotated[dict[Label, Literal["merge", "squash", "rebase"]], Field(max_length=MOST)], _methods, _methods_shown
 )
 CHECKS = Kind(Many[Check], _checks, _checks_shown)
+FLAKY = Kind(
+    Many[RerunRule],
+    lambda rules: tuple(RerunLimit(each.name, each.until) for each in rules),
+    lambda checks: [{"name": each.name, "until": each.until.isoformat()} for each in checks],
+)
+CAPACITY = Kind(
+    Many[SlotRule],
+    lambda rules: tuple(RunSlots(each.name, tuple(each.checks), each.runs) for each in rules),
+    lambda found: [{"name": each.name, "checks": [*each.checks], "runs": each.runs} for each in found],
+)
 PRIORITIES = Kind(Annotated[dict[Label, LabelPriority], Field(max_length=MOST)], _priorities, _priorities_shown)
 CANDIDATES = one_of(*Candidates, before=_off_or_auto)
 FORKS = one_of(*TrainForks, before=_off_or_on)

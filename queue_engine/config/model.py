@@ -26,6 +26,8 @@ from queue_engine.domain.policy import (
     NotReadyPushPolicy,
     PriorityLabel,
     PushPolicy,
+    RerunLimit,
+    RunSlots,
     TrainForks,
     TrainSplit,
     WeeklyFreeze,
@@ -322,6 +324,13 @@ class CheckRules:
         "How often IMQ reruns failed jobs of GitHub Actions before they count. "
         "It cannot rerun another App's check: if one of those fails too, IMQ reruns nothing.",
     )
+    flaky: tuple[RerunLimit, ...] = key(
+        (),
+        kinds.FLAKY,
+        Shared(keys.operators, "nothing", "a failed check would get more tries to pass"),
+        "Checks that people know to be flaky, each with `name` and `until`, its last day in UTC: in the queue, IMQ "
+        "reruns them twice more. One that still fails then has failed.",
+    )
     cancel_outdated: bool = key(
         True,
         kinds.TRUTH,
@@ -571,6 +580,13 @@ class Policy:
     merge: MergeRules = section(MergeRules, "How a pull request lands.")
     checks: CheckRules = section(CheckRules, "Which checks have to pass, and how long they may take.")
     timeouts: WaitLimits = section(WaitLimits, "How long other waits may last.")
+    capacity: tuple[RunSlots, ...] = key(
+        (),
+        kinds.CAPACITY,
+        Shared(keys.operators, "nothing", "pull requests would wait for runners that others have"),
+        "Runners of which there are few, each with `name`, `checks` and `runs`: a run that needs one waits for a free "
+        "one, and others pass.",
+    )
     trains: TrainRules = section(
         TrainRules,
         "Whether IMQ tests several pull requests in one CI run, and how.",

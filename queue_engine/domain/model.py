@@ -321,9 +321,12 @@ class Entry:
     delivery: str | None = None
     """The webhook that queued the pull request, if one did."""
     blocked_since: datetime | None = None
-    """Since when IMQ lacks a permission to land the entry; its queue continues without it."""
+    """Since when IMQ lacks a permission to land the entry, or a free runner to test it; its queue continues without
+    it."""
     blocked_until: datetime | None = None
     """When IMQ tries again to land the entry, if the permission is not granted before."""
+    blocked_for: str | None = None
+    """The scarce runners that the entry waits for, in words; None: it waits for the permission."""
     held_since: datetime | None = None
     """Since when the comment says that the entry waits for room; None: the comment says that it has room."""
     shared_head: str | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
@@ -152,6 +152,37 @@ class FreezeWindow:
     start: datetime
     end: datetime
     why: str = ""
+
+
+USUAL_FLAKES = (0.019, 25.0)
+"""How often a check of which nothing is known fails on good changes, and as how many runs that counts."""
+
+
+def flake_rate(failures: int, runs: int) -> float:
+    """Return how often a check fails on good changes that failed so often in so many runs on such."""
+    share, weight = USUAL_FLAKES
+    return (share * weight + failures) / (weight + runs)
+
+
+@dataclass(frozen=True, slots=True)
+class RerunLimit:
+    """A check that people know to be flaky, until the end of a day in UTC."""
+
+    name: str
+    until: date
+
+    def counts(self, now: datetime) -> bool:
+        """Whether that day has not ended."""
+        return now.astimezone(UTC).date() <= self.until
+
+
+@dataclass(frozen=True, slots=True)
+class RunSlots:
+    """Scarce runners: how many runs at once may have one of these checks, by names or patterns with `*`."""
+
+    name: str
+    checks: tuple[str, ...]
+    runs: int
 
 
 def has_label(labels: Iterable[str], wanted: Iterable[str]) -> bool:

@@ -241,6 +241,14 @@ class Reads(Files, Protocol):
         """GitHub's message if it did not start this job (`GET .../check-runs/{id}/annotations`); None if it did."""
         raise AssertionError
 
+    async def failed_tests(self, repository: Repository, check_runs: Sequence[int]) -> tuple[str, ...]:
+        """The tests that failed in these jobs, as annotations or JUnit reports in artifacts of their run name them.
+
+        `GET .../check-runs/{id}/annotations` of each; then of the first one's run up to three artifacts, whose archives
+        are read within limits of size, ratio and count. None where nothing names any, or IMQ may not read it.
+        """
+        raise AssertionError
+
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit."""
         raise AssertionError

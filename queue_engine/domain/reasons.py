@@ -68,6 +68,7 @@ class Reason(StrEnum):
     LABEL_WITHOUT_RIGHT = "label_without_right"
     LABEL_NOT_RECEIVED = "label_not_received"
     QUEUE_FULL = "queue_full"
+    RUNNERS_BUSY = "runners_busy"
     FORK_DELETED = "fork_deleted"
     NOT_ALLOWED_TO_QUEUE = "not_allowed_to_queue"
     BRANCH_NOT_SERVED = "branch_not_served"
@@ -185,6 +186,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.LABEL_WITHOUT_RIGHT: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
     Reason.LABEL_NOT_RECEIVED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.QUEUE_FULL: ReasonFacts(Outcome.HELD, ReasonActor.NONE, label_off=False),
+    Reason.RUNNERS_BUSY: ReasonFacts(Outcome.HELD, ReasonActor.NONE, label_off=False),
     Reason.FORK_DELETED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.NOT_ALLOWED_TO_QUEUE: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),
     Reason.BRANCH_NOT_SERVED: ReasonFacts(Outcome.REFUSED, ReasonActor.MAINTAINER),

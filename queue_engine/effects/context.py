@@ -1,7 +1,7 @@
 """The context that all parts of the engine share, which the wiring creates once; and the spans of entries that left."""
 
 from asyncio import Event
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -192,6 +192,8 @@ class Engine:
     wakeup: Wakeup = field(default_factory=Wakeup)
     """Wakes the loops when a queue, a job or an outbox item may be due; each topic is a `WakeupKind`."""
     meter: Meter = field(default_factory=NullMeter)
+    checks_of_heads: MutableMapping[tuple[int, str], Mapping[str, bool]] = field(default_factory=dict)
+    """Of the queued heads of which IMQ read it: whether each check ran; where runners are scarce."""
     ending: Event = field(default_factory=Event)
     """Set when the process is to end: it then finishes the work under way, and begins none."""
 

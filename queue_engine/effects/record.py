@@ -270,7 +270,7 @@ async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, polic
     waiting = replace(
         preempted(entry, now), unmet=(lacks,), read_at=now, head_proved=True, held_since=None, blocked_since=None
     )
-    saved = await tx.entries.save(replace(waiting, blocked_until=None))
+    saved = await tx.entries.save(replace(waiting, blocked_until=None, blocked_for=None))
     await tx.consents.follow(entry, saved, now)
     await remove_testing_label(tx, entry, policy, now)
     await cancel_later(tx, entry, policy, now)

@@ -40,6 +40,7 @@ from queue_engine.executor.front import lift, make
 from queue_engine.executor.members import sets_aside, still_alone
 from queue_engine.executor.run_checks import eject, test
 from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
+from queue_engine.executor.run_slots import release_for_runner, set_aside_for_runner
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.github_outage import (
     Retry,
@@ -64,9 +65,9 @@ from queue_engine.planner.queue_plan import (
     next_runs,
 )
 from queue_engine.planner.trains.memory import Memory, base_moved, cancelled, under_generation
-from queue_engine.planner.trains.model import Plan
+from queue_engine.planner.trains.model import NewRun, Plan
 from queue_engine.rules.blockers import in_flight
-from queue_engine.rules.transitions import preempted
+from queue_engine.rules.transitions import preempted, unblocked
 
 _log = structlog.get_logger("imq.queue_pass")
 
@@ -75,6 +76,9 @@ _STEPS = 300
 
 _OFF_FOR = timedelta(days=1)
 """How long trains are off at most before IMQ tries them again."""
+
+_RUNNER_AGAIN = timedelta(seconds=30)
+"""How soon a run of members that others test looks again for a free runner."""
 
 _AGAIN = timedelta(minutes=5)
 """How soon a step that met a failure of GitHub is tried again at the latest."""
@@ -154,6 +158,9 @@ class QueuePass:
                 await self._leave()
                 return None
             found = await find_members(state)
+            waiting = [each for each in state.entries if each.blocked_for is not None]
+            if waiting and await release_for_runner(self._engine, waiting, self._policy):
+                return None
             # What began without a branch of its own ends first.
             one = not (trains or state.queue.in_trains) or any(
                 in_flight(each) and not each.run.has_branch for each in state.entries
@@ -185,6 +192,12 @@ class QueuePass:
             traced.enter_context(entry_trace(entry))
             self._front_id = entry.id
         with counted_on(entry), working(again=longest_wait(entry.run)):
+            if entry.status is EntryStatus.PENDING:
+                if await set_aside_for_runner(self._engine, [entry], self._policy, active=()):
+                    return None
+                if entry.blocked_for is not None:
+                    await self._steps.save(entry, unblocked(entry))
+                    return None
             if entry.run.has_branch:
                 # Its candidate was not its own head alone, so no result of that run lands it (P1).
                 await self._steps.save(entry, preempted(entry, state.now))
@@ -372,7 +385,29 @@ class QueuePass:
             await state.cancel(state.find(made.cancel[0]), why="cancelled")
         else:
             new = made.start[0]
+            if self._policy.capacity and (waits := await self._await_runner(new)) is not None:
+                return QueueWait(first((due, waits.until))) if waits.until else None
             await self._on_entries(new.content, lambda: begin(state, new, state.memory))
+        return None
+
+    async def _await_runner(self, new: NewRun) -> QueueWait | None:
+        """Set aside members of a new run that need a busy runner; None if the run may begin.
+
+        The wait has an end where other runs test all of these members.
+        """
+        state = self._state
+        known = (*state.memory.trains.runs, *state.memory.trains.passed)
+        active = {member for run in known for member in run.content}
+        members = [each for each in state.entries if each.number in new.content]
+        if await set_aside_for_runner(self._engine, members, self._policy, active=active):
+            await state.remember(state.memory)
+            aside = any(each.number not in active for each in members)
+            return QueueWait(None if aside else state.now + _RUNNER_AGAIN)
+        if waited := [each for each in members if each.blocked_for is not None]:
+            async with self._engine.change() as change:
+                for entry in waited:
+                    await change.tx.entries.save(unblocked(entry))
+            return QueueWait(None)
         return None
 
     async def _on_entries(self, numbers: tuple[int, ...], act: Callable[[], Awaitable[_Done]]) -> _Done | None:

@@ -19,16 +19,18 @@ from queue_engine.config.model import Policy
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.errors import GitHubError
-from queue_engine.domain.facts import BranchRules, CheckReport, CheckState
+from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, FailingCheck
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
+from queue_engine.effects.check_counts import record_passed
+from queue_engine.effects.context import Change
 from queue_engine.executor import requests
 from queue_engine.executor.front import StallFacts, hold_for_base, record_stall
 from queue_engine.executor.members import leaves_for_absent
 from queue_engine.executor.reads import judged, read_run_fact
-from queue_engine.executor.run_store import TrainState
+from queue_engine.executor.run_store import TrainState, rerun_data
 from queue_engine.executor.triggers import key_of, of_tree, pull_request_checks_of, trigger_failed
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
@@ -50,13 +52,17 @@ from queue_engine.rules.check_progress import run_progress, with_reports
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,
+    failing_checks,
     former_names,
     is_ambiguous,
     is_red,
     judge,
     of_candidate,
+    rerun_counts,
+    rerun_names,
     run_checks,
 )
+from queue_engine.rules.departure_facts import share_of
 from queue_engine.rules.proof import proof_of
 
 _log = structlog.get_logger("imq.trains")
@@ -203,7 +209,10 @@ async def _act(state: TrainState, run: Run, verdict: Verdict, facts: Facts) -> d
             saved = await state.save_run(tested)
             message = await requests.rerun(state.engine.github, state.queue.repository, saved, checks, state.now)
             answered = rerun_answered(saved, checks, message, state.policy, state.now)
-            await state.save_run(answered)
+            async with state.change() as change:
+                await change.tx.runs.save(answered)
+                if message is None:
+                    await _record_rerun(change, state, saved, answered, failing_checks(checks, facts.reports))
         case actions.RefusedJobs(detail, again):
             await requests.start_again(state.engine.github, state.queue.repository, run, detail, again, state.now)
         case actions.HoldBase() if run.base_tip != state.memory.base_tip:
@@ -219,6 +228,16 @@ async def _act(state: TrainState, run: Run, verdict: Verdict, facts: Facts) -> d
         case actions.ReadFact():
             raise AssertionError(f"no verdict: {verdict}")
     return None
+
+
+async def _record_rerun(
+    change: Change, state: TrainState, before: Run, after: Run, failing: Sequence[FailingCheck]
+) -> None:
+    """Record a rerun on each pull request that the run tests, with its part of the CI time."""
+    listed = [each for each in state.policy.checks.flaky if each.counts(state.now)]
+    for entry in state.entries_of(before):
+        if share := share_of(entry.number, before.tested):
+            await change.record("rerun", entry, data=rerun_data(before, after, entry.head, failing, listed, share))
 
 
 def _progress_after(state: TrainState, run: Run, verdict: Verdict) -> ProgressEvent | None:
@@ -243,7 +262,10 @@ async def _passed(state: TrainState, run: Run, facts: Facts) -> None:
         return
     seconds = (state.now - (run.published_at or state.now)).total_seconds()
     key = await key_of(state, run)
-    memory = passed(state.memory, planned, key, state.seconds, seconds=seconds)
+    earlier = state.memory.failures_of_tree(key)
+    ran = {each.name: 0 for each in facts.reports or () if each.state is CheckState.PASSED and not each.skipped}
+    checks = {**ran, **rerun_counts(run)}
+    memory = passed(state.memory, planned, key, state.seconds, seconds=seconds, checks=checks)
     memory = _with_span(replace(_with_green(memory, facts), trigger=run.trigger), run)
     rules = await state.engine.github.branch_rules(state.queue.repository, state.queue.base_branch)
     proof = _proof(state, run, rules, facts.reports or ())
@@ -253,9 +275,23 @@ async def _passed(state: TrainState, run: Run, facts: Facts) -> None:
         await state.keep(change, memory)
         data = {"run": run.id, "members": list(run.numbers), "seconds": seconds}
         await change.record("run_passed", state.queue, data=data)
+        await _record_flakes(change, state, run, earlier)
     assert run.id is not None
     state.judged.add(run.id)
     _log.info("run_passed", repository=state.queue.repository.full_name, **data)
+
+
+async def _record_flakes(change: Change, state: TrainState, run: Run, earlier: Iterable[FailingChecks]) -> None:
+    """Count the checks of a run that passed, and record those that failed `earlier` on the same tree."""
+    runs = [*earlier]
+    failed = [f"{each.get('id')}:{each['name']}" for found in runs for each in found.checks]
+    await record_passed(change, state.queue, run, sorted(run.tested), failed)
+    if failed:
+        checks = sorted({key.partition(":")[2] for key in failed} - {*rerun_names(run)})
+        waited = sum(each.seconds for each in runs)
+        for entry in state.entries_of(run):
+            if checks and entry.number in run.tested:
+                await change.record("flaky", entry, data={"head": entry.head, "checks": checks, "waited": waited})
 
 
 async def _skipped_here_alone(state: TrainState, run: Run, skipped: Iterable[CheckReport]) -> tuple[str, ...]:
@@ -298,11 +334,13 @@ async def _failed(
         return
     known = failure_of("", run, checks, facts)
     tip = state.memory.base_tip
+    seconds = (state.now - (run.published_at or state.now)).total_seconds()
+    on_base, reruns = known.on_base, known.reruns
     evidence = FailingChecks(
-        run.id, planned.content, tuple(shown), detail, reason.value, tip, known.on_base, known.reruns
+        run.id, planned.content, tuple(shown), detail, reason.value, tip, on_base, reruns, key, seconds
     )
     of_tree_alone = not any(each["may_judge_draft"] for each in shown)
-    times = 2 if run.rerun_checks else 1
+    times = 1 + max(rerun_counts(run).values(), default=0)
     memory = failed(state.memory, planned, key if of_tree_alone else None, evidence, times=times)
     await state.end(run, _with_span(memory, run), why="failed")
 
@@ -353,6 +391,7 @@ def kept(run: Run, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Any], ..
     """Return failing checks of a run as evidence."""
     return tuple(
         {
+            "id": each.run_id,
             "name": each.name,
             "url": each.url,
             "conclusion": each.conclusion,

@@ -6,7 +6,7 @@ wakes the queue. The next pass reads GitHub again before it merges. If the proce
 what GitHub shows. Then the next pass merges the head, or withdraws the check.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -21,10 +21,11 @@ from queue_engine.domain.errors import GitHubError, Refused
 from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import Entry, EntryStatus, Queue, UnmetRequirement
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import CommentPolicy
+from queue_engine.domain.policy import CommentPolicy, RerunLimit
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import OF_ENTRY, Run, RunMember, RunState
 from queue_engine.effects import record
+from queue_engine.effects.check_counts import record_passed
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label, start_queue_only_checks
 from queue_engine.effects.notices import (
@@ -144,9 +145,13 @@ class EntryUpdates:
             await announce_run_ended(change.tx, saved, self.policy, change.now, depth=depth)
         if (event := progress(entry, saved)) is not None:
             change.progress.append(event)
-        for word, data in _events(entry, saved, change.now, how.checks).items():
+        listed = [each for each in self.policy.checks.flaky if each.counts(change.now)]
+        for word, data in _events(entry, saved, change.now, how.checks, listed).items():
             await change.record(word, saved, delivery=saved.delivery, data=data)
             _log.info(word, repository=saved.repository.full_name, number=saved.number, **_logged(data))
+        passed = moved and saved.status is EntryStatus.READY and not saved.run.has_branch
+        if passed and not entry.run.merge_refusals:
+            await record_passed(change, saved, saved.run, [saved.number])
         return saved
 
     async def _announce(self, change: Change, saved: Entry, *, depth: int, checks: Checks, check_run: bool) -> None:
@@ -265,7 +270,26 @@ class EntryUpdates:
         return updated_for(entry, head, others)
 
 
-def _events(before: Entry, after: Entry, now: datetime, checks: CheckResults) -> dict[str, dict[str, Any]]:
+def rerun_data(
+    before: Run, after: Run, head: str, failing: Sequence[FailingCheck], listed: Iterable[RerunLimit], share: float = 1
+) -> dict[str, Any]:
+    """Return the data of the event of a rerun; `share` is the part of its seconds that counts for one entry.
+
+    `listed` are the checks that the configuration lists as flaky.
+    """
+    names = rerun_names(after)
+    data: dict[str, Any] = {"head": head, "checks": list(names)}
+    data["check_seconds"] = {name: each * share for name, each in rerun_seconds(before, after).items()}
+    if failing:
+        data["failing"] = as_data(failing)
+    if until := {each.name: each.until.isoformat() for each in listed if each.name in names}:
+        data["listed"] = until
+    return data
+
+
+def _events(
+    before: Entry, after: Entry, now: datetime, checks: CheckResults, listed: Iterable[RerunLimit]
+) -> dict[str, dict[str, Any]]:
     """Return the events that this change of an entry adds to its timeline, with their data."""
     events: dict[str, dict[str, Any]] = {}
     if (
@@ -273,10 +297,7 @@ def _events(before: Entry, after: Entry, now: datetime, checks: CheckResults) ->
         and after.run.rerun_at is None
         and before.run.rerun_checks == after.run.rerun_checks
     ):
-        seconds = rerun_seconds(before.run, after.run)
-        events["rerun"] = {"head": after.head, "checks": list(rerun_names(after.run)), "check_seconds": seconds}
-        if checks.failing:
-            events["rerun"]["failing"] = as_data(checks.failing)
+        events["rerun"] = rerun_data(before.run, after.run, after.head, checks.failing, listed)
     if after.status is before.status:
         return events
     data: dict[str, Any] = {"head": after.head, "base_tip": after.run.base_tip}

@@ -17,6 +17,7 @@ from queue_engine.admission.label_order import EARLIER_LABEL
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
+from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
@@ -41,6 +42,7 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
+from queue_engine.effects.check_counts import FLAKE_JOB
 from queue_engine.effects.context import Engine
 from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
@@ -58,6 +60,7 @@ from queue_engine.handlers.repository_events import accepted_again, teams_change
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
+from queue_engine.store.departures import CheckCount
 from queue_engine.store.outbox.items import OUTBOX_JOB, OutboxKind
 from queue_engine.store.request_records import RequestKind, RequestRecord
 
@@ -162,6 +165,7 @@ class Inbox:
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
             UPDATES_JOB: patient(self._updates.update),
+            FLAKE_JOB: patient(WorkflowRuns(self._engine).read_flake),
             **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
             PURGE_JOB: self._limits.purge,
             RETRIED_JOB: self._count_retried,
@@ -355,7 +359,9 @@ def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
 
 
 class WorkflowRuns:
-    """Cancels runs of GitHub Actions on IMQ's outdated updates (`queue_engine.effects.stale_runs`)."""
+    """Cancels runs of GitHub Actions on IMQ's outdated updates (`queue_engine.effects.stale_runs`), and reads which
+    tests failed in those that flaked (`queue_engine.effects.check_counts`).
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -392,6 +398,21 @@ class WorkflowRuns:
         else:
             _log.info("run_cancelled", repository=repository.full_name, number=number, run=run)
         return True
+
+    async def read_flake(self, job: Job) -> None:
+        """Count the tests that failed in a flake, where annotations or artifacts name them. Raises GitHubError."""
+        wanted = job.request
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.get(wanted["queue_id"])
+        if queue is None:
+            return
+        with working(RequestPriority.BACKGROUND):
+            tests = await self._engine.github.failed_tests(queue.repository, [int(each) for each in wanted["checks"]])
+        counted = [CheckCount(name, 0, 1) for name in tests]
+        async with self._engine.change() as change:
+            await change.tx.statistics.count_checks(
+                queue.repository.id, queue.base_branch, wanted["day"], counted, "test", pulls=wanted["pulls"], reruns=1
+            )
 
 
 class GithubMerges:

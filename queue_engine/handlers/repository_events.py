@@ -249,7 +249,7 @@ async def accepted_again(engine: Engine, installation_id: int) -> None:
         queues = [each for each in await change.tx.queues.all() if each.repository.installation_id == installation_id]
         for queue in queues:
             for entry in await change.tx.entries.of_queue(queue.id):
-                if entry.blocked_until is not None:
+                if entry.blocked_until is not None and entry.blocked_for is None:
                     await change.tx.entries.save(replace(entry, blocked_until=None))
                     await change.tx.queues.wake(queue.id, change.now)
                     _log.info("unblocked", repository=entry.repository.full_name, number=entry.number)

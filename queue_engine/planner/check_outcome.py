@@ -63,6 +63,9 @@ asks a person to act on this change."""
 FAILED_CHECKS = frozenset({Reason.CHECKS_FAILED, Reason.CHECKS_BROKE_DOWN})
 """Reasons that `failure_of` explains."""
 
+FLAKY_RERUNS = 2
+"""How many reruns more a check gets that the configuration lists as flaky."""
+
 _UNDER_WAY = "already running"
 """Part of GitHub's message when it refuses to rerun a workflow that has not ended (403)."""
 
@@ -158,7 +161,7 @@ def _judge_failure(
         return ReadFact(FactKind.NOT_STARTED)
     if facts.not_started:
         return _start_again(run, verdict, facts, facts.not_started)
-    if run.reruns < policy.checks.reruns and all(check.by_actions for check in verdict.failed):
+    if run.reruns < allowed_reruns(verdict.failed, policy, now) and all(check.by_actions for check in verdict.failed):
         if facts.workflow_runs is None:
             return ReadFact(FactKind.WORKFLOW_RUNS)
         reports = with_runs(of_now(run, facts.reports or (), policy), facts.workflow_runs, run.candidate)
@@ -190,6 +193,12 @@ def _judge_failure(
         due = min(waiting.next_poll_at or now, deadline)
         return Wait(replace(waiting, next_poll_at=due), due)
     return _explained(run, own, facts)
+
+
+def allowed_reruns(failed: Iterable[CheckReport], policy: Policy, now: datetime) -> int:
+    """Return how often failed checks may run again: more often if the configuration lists all of them as flaky."""
+    listed = {each.name for each in policy.checks.flaky if each.counts(now)}
+    return policy.checks.reruns + (FLAKY_RERUNS if all(check.name in listed for check in failed) else 0)
 
 
 def _start_again(run: Run, verdict: CommitChecks, facts: Facts, message: str) -> ReadFact | RefusedJobs:

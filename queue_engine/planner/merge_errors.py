@@ -249,7 +249,7 @@ def await_permission(entry: Entry, message: str, policy: Policy, now: datetime) 
     A webhook reports the grant. In case that webhook is lost, IMQ retries, and doubles its wait each time. The entry is
     dequeued only at the limit of all waits.
     """
-    since = entry.blocked_since or now
+    since = now if entry.blocked_for else entry.blocked_since or now
     if now - since >= policy.timeouts.hold:
         return Dequeue(Reason.WORKFLOWS_PERMISSION, detail=message)
     again = min(max(now - since, policy.permission_retry), policy.timeouts.hold - (now - since))

@@ -119,7 +119,9 @@ class PullRequestStatus:
     def detail(self) -> str | None:
         """Details of the reason; may hold text from GitHub or users."""
         if self.entry is not None:
-            return (self.entry.blockers[0].detail or None) if self.entry.blockers else None
+            if self.entry.blockers:
+                return self.entry.blockers[0].detail or None
+            return None if self.entry.deferral is None else self.entry.deferral.detail
         if self.unmet:
             return self.unmet[0].detail
         return None if self.previous is None else self.previous.detail
@@ -171,6 +173,7 @@ _ACTORS: Mapping[Reason | WaitReason, PullRequestActor] = {
     # Nobody is asked by a comment, but somebody has to act.
     Reason.PAUSED_BY_HAND: PullRequestActor.MAINTAINER,
     Reason.NOT_QUEUED: PullRequestActor.AUTHOR,
+    Reason.RUNNERS_BUSY: PullRequestActor.CI,
 }
 """Who has to act, where the catalogue of reasons does not say it."""
 

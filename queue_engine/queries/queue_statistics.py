@@ -1,13 +1,15 @@
 """Load the statistics of one queue, or of all that a person may see, over the last days."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.model import EntryStatus, Repository, RepositoryName
+from queue_engine.domain.policy import flake_rate
 from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import MEDIAN, P95, Health, health_of
 from queue_engine.queries.train_status import TrainStatistics, load_train_statistics
@@ -42,13 +44,27 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class RerunCount:
-    """A check or a job that failed and passed in a rerun; `ci_seconds` is null if IMQ does not know the time."""
+    """A check, job or test that failed and passed on the same tree; `ci_seconds` is null if IMQ does not know the time.
+
+    `runs` and `failures` are attempts on trees that passed in the end, of checks alone. `rate` is the share of attempts
+    that fail there, as far as these show. `people` are the authors of the delayed pull requests; null of tests.
+    """
 
     name: str
     pulls: int
     reruns: int
     ci_seconds: float | None
     waited: float
+    runs: int = 0
+    failures: int = 0
+    rate: float | None = None
+    people: int | None = None
+    pulls_before: int = 0
+    """The delayed pull requests of the period before, which is as long."""
+    first_day: date | None = None
+    """The first day of the period with a flake."""
+    listed_until: date | None = None
+    """The last day on which the configuration lists the check as flaky, also if that is past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +91,7 @@ class QueueStatistics:
     reasons: tuple[ReasonCount, ...]
     flaky_checks: tuple[RerunCount, ...]
     flaky_jobs: tuple[RerunCount, ...]
+    flaky_tests: tuple[RerunCount, ...]
     reruns: int
     ci_seconds: float | None
     ci_seconds_per_landing: float | None
@@ -101,15 +118,15 @@ def date_of(day: int) -> date:
 
 
 async def load_statistics(
-    tx: Transaction, query: DepartureQuery, repository: Repository | None = None
+    tx: Transaction, query: DepartureQuery, repository: Repository | None = None, policy: Policy | None = None
 ) -> QueueStatistics:
-    """Load the statistics of these queues and days; `repository` is that of a single queue."""
+    """Load the statistics of these queues and days; `repository` and `policy` are those of a single queue."""
     sums = await tx.statistics.sums(query)
     landed = [each for each in sums if each.outcome == EntryStatus.LANDED]
     count = sum(each.departures for each in landed)
     median, p95 = [await tx.statistics.waited(query, share, among=count) for share in (MEDIAN, P95)]
     reasons = sorted((_reason(each) for each in sums if each.pulls), key=lambda each: (-each.pulls, str(each.reason)))
-    flaky = await tx.statistics.flaky(query)
+    flaky = await _load_flaky(tx, query, policy)
     ci, known = sum(each.ci_seconds for each in sums), sum(each.ci_known for each in sums)
     landed_known = sum(each.ci_known for each in landed)
     failed = sum(each.pulls for each in reasons if each.outcome is EntryStatus.FAILED)
@@ -129,8 +146,9 @@ async def load_statistics(
         else {},
         landings=_landings(query, by_day),
         reasons=tuple(reasons),
-        flaky_checks=_flaky(flaky, "check"),
-        flaky_jobs=_flaky(flaky, "job"),
+        flaky_checks=flaky["check"],
+        flaky_jobs=flaky["job"],
+        flaky_tests=flaky["test"],
         reruns=sum(each.reruns for each in sums),
         ci_seconds=ci if known else None,
         ci_seconds_per_landing=ci / landed_known if landed_known else None,
@@ -170,11 +188,36 @@ def _landings(query: DepartureQuery, by_day: Mapping[int, int]) -> tuple[Landing
     )
 
 
-def _flaky(sums: Iterable[Row[Any]], kind: FlakyKind) -> tuple[RerunCount, ...]:
-    """Return the sums of one kind, the most frequent first."""
-    made = (
-        RerunCount(each.name, each.pulls, each.reruns, each.ci_seconds if each.ci_known else None, each.waited)
-        for each in sums
-        if each.kind == kind
-    )
-    return tuple(sorted(made, key=lambda each: (-each.pulls, each.name)))
+async def _load_flaky(
+    tx: Transaction, query: DepartureQuery, policy: Policy | None
+) -> dict[FlakyKind, tuple[RerunCount, ...]]:
+    """Load the flakes of these queues by kind, the most frequent first, and checks that are listed without one."""
+    sums = await tx.statistics.flaky(query)
+    if not sums and not (policy and policy.checks.flaky):
+        return {"check": (), "job": (), "test": ()}
+    length = query.last_day - query.first_day + 1
+    before = replace(query, first_day=query.first_day - length, last_day=query.first_day - 1)
+    former = {(each.kind, each.name): each.pulls for each in await tx.statistics.flaky(before)}
+    people = await tx.statistics.delayed_people(query)
+    listed = {} if policy is None else {each.name: each.until for each in policy.checks.flaky}
+
+    def of_kind(kind: FlakyKind) -> tuple[RerunCount, ...]:
+        made = [
+            RerunCount(
+                *(each.name, each.pulls, each.reruns, each.ci_seconds if each.ci_known else None, each.waited),
+                runs=each.runs,
+                failures=each.failures,
+                rate=flake_rate(each.failures, each.runs) if each.runs else None,
+                people=None if kind == "test" else people.get((kind, each.name), 0),
+                pulls_before=former.get((kind, each.name), 0),
+                first_day=date_of(each.first_day),
+                listed_until=listed.get(each.name) if kind == "check" else None,
+            )
+            for each in sums
+            if each.kind == kind
+        ]
+        others = listed.keys() - {each.name for each in made} if kind == "check" else ()
+        made += [RerunCount(name, 0, 0, None, 0.0, people=0, listed_until=listed[name]) for name in others]
+        return tuple(sorted(made, key=lambda each: (-each.pulls, -each.failures, each.name)))
+
+    return {"check": of_kind("check"), "job": of_kind("job"), "test": of_kind("test")}

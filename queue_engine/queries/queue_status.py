@@ -131,11 +131,12 @@ class GitHubOutage:
 
 @dataclass(frozen=True, slots=True)
 class EntryBlock:
-    """IMQ cannot land an entry, and its queue continues without it: why, since when, and when IMQ tries again."""
+    """IMQ cannot test or land an entry, and its queue continues without it: why, since when, and until when."""
 
     reason: Reason
     since: datetime | None
     until: datetime | None
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +289,9 @@ def entry_view(
     if entry.run.github_failing_since is not None:
         later = queue.due_at is not None and queue.due_at > now
         outage = GitHubOutage(entry.run.github_failing_since, queue.due_at if later else None)
-    if is_blocked(entry, now):
+    if entry.blocked_for is not None and entry.status is EntryStatus.PENDING:
+        deferral = EntryBlock(Reason.RUNNERS_BUSY, entry.blocked_since, None, entry.blocked_for)
+    elif is_blocked(entry, now):
         deferral = EntryBlock(Reason.WORKFLOWS_PERMISSION, entry.blocked_since, entry.blocked_until)
     blockers = tuple(blocker for blocker in holding if not blocker.exempts(entry))
     position = position_of(entry, entries, durations, now, depth=len(entries))

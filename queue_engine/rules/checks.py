@@ -6,8 +6,8 @@ that App. An absent check is pending.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ from queue_engine.domain.facts import (
     is_own_check,
 )
 from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.policy import RunSlots
 from queue_engine.domain.run import CandidateTrigger, Run
 
 
@@ -73,6 +74,20 @@ def run_checks(rules: BranchRules | None, policy: Policy) -> frozenset[RequiredC
 def expected_checks(run: Run, required: Iterable[RequiredCheck], policy: Policy) -> frozenset[RequiredCheck]:
     """Return the checks that have to report on the candidate where every report counts; none elsewhere."""
     return frozenset() if required else former_checks(run) | policy.checks.queue_only
+
+
+def needs_runner(capacity: RunSlots, ran: Mapping[str, bool], required: Iterable[RequiredCheck]) -> bool:
+    """Whether a pull request may need these runners; `ran` says of each check on its head whether it was not skipped.
+
+    A head without any report is unknown, and so is a required check that its head does not have: both may need one.
+    """
+    mine = {name for name in ran if any(_fits(name, pattern) for pattern in capacity.checks)}
+    absent = {each.name for each in required} - ran.keys()
+    return (
+        not ran
+        or any(ran[name] for name in mine)
+        or any(_fits(name, pattern) for name in absent for pattern in capacity.checks)
+    )
 
 
 def queue_only_names(policy: Policy) -> frozenset[str]:
@@ -180,6 +195,11 @@ def _failed_at_once(report: CheckReport) -> bool:
 def rerun_names(run: Run) -> tuple[str, ...]:
     """Return the names of the checks that were rerun on the candidate, each once."""
     return tuple(dict.fromkeys(key.partition(":")[2] for key in run.rerun_checks))
+
+
+def rerun_counts(run: Run) -> Counter[str]:
+    """Return how often each check was rerun on the candidate, by its name."""
+    return Counter(key.partition(":")[2] for key in run.rerun_checks)
 
 
 def of_now(run: Run, reports: Iterable[CheckReport], policy: Policy) -> tuple[CheckReport, ...]:

@@ -211,7 +211,7 @@ def _flaky_check(name: str, reruns: Sequence[TimelineEvent], flaky: TimelineEven
     mine = [each for each in reruns if name in each.data.get("checks", ())]
     ended = passed.data.get("ended")
     until = passed.at if ended is None else datetime.fromisoformat(ended)
-    waited = max(until - mine[0].at, timedelta(0)) if mine else timedelta(0)
+    waited = max(until - mine[0].at, timedelta(0)) if mine else timedelta(seconds=flaky.data.get("waited", 0))
     seconds = [each.data.get("check_seconds", {}).get(name) for each in mine]
     known = [each for each in seconds if each is not None]
     return RerunCheck(

@@ -87,7 +87,12 @@ def preempted(entry: Entry, now: datetime) -> Entry:
 
 def blocked(entry: Entry, since: datetime, until: datetime, now: datetime) -> Entry:
     """Return the entry to its queue as pending, with its present head; it is not processed before `until`."""
-    return replace(preempted(entry, now), blocked_since=since, blocked_until=until)
+    return replace(preempted(entry, now), blocked_since=since, blocked_until=until, blocked_for=None)
+
+
+def unblocked(entry: Entry) -> Entry:
+    """Return an entry whose wait is over."""
+    return replace(entry, blocked_since=None, blocked_until=None, blocked_for=None)
 
 
 def check_queue(entries: Sequence[Entry]) -> None:

@@ -5,7 +5,7 @@ With each departure its day's sums change, so that statistics need not read all 
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, time
 from math import ceil
@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    case,
     cast,
     delete,
     exists,
@@ -51,9 +52,9 @@ from queue_engine.store.tables import (
     request_days,
 )
 
-FlakyKind = Literal["check", "job"]
+FlakyKind = Literal["check", "job", "test"]
 
-FLAKY_SUMS = ("pulls", "reruns", "ci_seconds", "ci_known", "waited")
+FLAKY_SUMS = ("pulls", "reruns", "ci_seconds", "ci_known", "waited", "runs", "failures")
 _NOTHING: dict[str, float] = dict.fromkeys(FLAKY_SUMS, 0)
 ADD_FLAKY = Upsert(
     flaky_days,
@@ -62,6 +63,15 @@ ADD_FLAKY = Upsert(
         set_={name: flaky_days.c[name] + insert.excluded[name] for name in FLAKY_SUMS},
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckCount:
+    """How often a check, or a test, ran on trees that passed in the end, and how often it failed there before."""
+
+    name: str
+    runs: int
+    failures: int
 
 
 def flaky_sums(departure: Departure, day: int) -> list[dict[str, Any]]:
@@ -373,6 +383,10 @@ _ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns")
 _DAY_SUMS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
 _FLAKY_SUMS = [func.sum(flaky_days.c[name]).label(name) for name in FLAKY_SUMS]
 _HALF = 0.5
+_MOST_COUNTED = 200
+"""Checks of one run that are counted."""
+_MOST_DEPARTURES = 2_000
+"""Departures whose authors are counted."""
 _COUNT_REQUESTS = Upsert(
     request_days,
     lambda insert: insert.on_conflict_do_update(
@@ -423,10 +437,41 @@ class Statistics(TableStore):
         return (await self._connection.execute(statement)).scalar_one_or_none()
 
     async def flaky(self, query: DepartureQuery) -> Sequence[Row[Any]]:
-        """Return the sums of each flaky check and job, by `kind` and `name`."""
+        """Return the sums of each flaky check, job and test, by `kind` and `name`, with the first day of a flake."""
         of = flaky_days.c
-        statement = select(of.kind, of.name, *_FLAKY_SUMS).where(*query.of_days(flaky_days))
-        return (await self._connection.execute(statement.group_by(of.kind, of.name))).all()
+        flaked = or_(of.pulls > 0, of.failures > 0)
+        first = func.min(case((flaked, of.day))).label("first_day")
+        statement = select(of.kind, of.name, first, *_FLAKY_SUMS).where(*query.of_days(flaky_days))
+        flaked_ever = statement.group_by(of.kind, of.name).having(first.is_not(None))
+        return (await self._connection.execute(flaked_ever)).all()
+
+    async def count_checks(
+        self,
+        repository_id: int,
+        base_branch: str,
+        day: int,
+        counted: Iterable[CheckCount],
+        kind: FlakyKind = "check",
+        **more: float,
+    ) -> None:
+        """Add the runs and failures of checks, or of tests, to the counts of this day; with `more` sums of each."""
+        of_queue = {"day": day, "repository_id": repository_id, "base_branch": base_branch, "kind": kind}
+        ordered = sorted(counted, key=lambda each: each.name)[:_MOST_COUNTED]
+        rows = [{**_NOTHING, **of_queue, **more, **asdict(each)} for each in ordered]
+        if rows:
+            await self._connection.execute(ADD_FLAKY.on(self._connection), rows)
+
+    async def delayed_people(self, query: DepartureQuery) -> dict[tuple[FlakyKind, str], int]:
+        """Return how many authors had a pull request with each flaky check or job, of the newest departures."""
+        of = departures.c
+        statement = select(of.author, of.flaky).where(*query.of_days(departures), of.flaky.is_not(None))
+        authors: dict[tuple[FlakyKind, str], set[str | None]] = defaultdict(set)
+        for row in await self._connection.execute(statement.order_by(of.day.desc()).limit(_MOST_DEPARTURES)):
+            for check in adapter(tuple[RerunCheck, ...]).validate_python(row.flaky):
+                authors["check", check.name].add(row.author)
+                for job in check.job_names:
+                    authors["job", job].add(row.author)
+        return {key: len(found) for key, found in authors.items()}
 
     async def count_requests(self, day: int, requests: Mapping[int, int]) -> None:
         """Add requests to GitHub to the counts of this day, by the number of the repository."""

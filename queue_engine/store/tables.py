@@ -167,6 +167,7 @@ entries = Table(
     Column("trusted_labels", JSON, nullable=False, server_default=text("'[]'")),
     Column("blocked_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("blocked_until", DatabaseInstant, info=instant(InstantKind.WAIT)),
+    Column("blocked_for", Text),
     Column("shared_head", String(255)),
     Column("held_since", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("run_id", ForeignKey(runs.c.id), index=True),
@@ -444,10 +445,12 @@ flaky_days = Table(
     Column("ci_seconds", Double, nullable=False),
     Column("ci_known", Integer, nullable=False),
     Column("waited", Double, nullable=False),
+    *(Column(name, Integer, nullable=False) for name in ("runs", "failures")),
     Index(None, "repository_id", "base_branch", "day"),
 )
-"""The sums of the flaky checks and jobs of each queue and day, by `kind` (`check`, `job`) and name, kept with each
-departure: a page parses no JSON of a year. `pulls` counts departures, and `ci_known` the checks with `ci_seconds`."""
+"""The sums of the checks, flaky jobs and flaky tests of each queue and day, by `kind` (`check`, `job`, `test`) and
+name, kept with each departure: a page parses no JSON of a year. `pulls` counts departures, and `ci_known` the checks
+with `ci_seconds`. `runs` and `failures` count attempts on trees that passed in the end, with each run."""
 
 request_days = Table(
     "request_days",

@@ -4,19 +4,22 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from math import ceil
 from statistics import mean
+from typing import Any
 
 import pytest
 from sqlalchemy.dialects import sqlite
 
+from queue_engine.config.model import CheckRules, Policy
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.policy import RerunLimit
 from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_statistics import RerunCount, date_of, load_statistics, period
 from queue_engine.store import Store, departures
-from queue_engine.store.departures import DepartureQuery, day_of
+from queue_engine.store.departures import CheckCount, DepartureQuery, day_of
 from tests.store.examples import NOW, OTHER, REPOSITORY
 from tests.store.test_departures import LANDED
 
@@ -114,11 +117,15 @@ async def test_flaky_checks_and_jobs_are_added_up_by_name(store: Store) -> None:
             ]
             for check, job in (("ci", None), ("lint", None), (None, "e2e"), (None, "ci"), (None, "lint"))
         }
-    assert found.flaky_checks == (RerunCount("ci", 2, 2, 120.0, 20.0), RerunCount("lint", 1, 2, None, 4.0))
+    today: dict[str, Any] = {"people": 1, "first_day": NOW.date()}
+    assert found.flaky_checks == (
+        RerunCount("ci", 2, 2, 120.0, 20.0, **today),
+        RerunCount("lint", 1, 2, None, 4.0, **today),
+    )
     assert found.flaky_jobs == (
-        RerunCount("e2e", 2, 2, 60.0, 10.0),
-        RerunCount("unit", 2, 2, 60.0, 10.0),
-        RerunCount("lint", 1, 2, None, 4.0),
+        RerunCount("e2e", 2, 2, 60.0, 10.0, **today),
+        RerunCount("unit", 2, 2, 60.0, 10.0, **today),
+        RerunCount("lint", 1, 2, None, 4.0, **today),
     )
     assert listed == {
         ("ci", None): [2, 1],
@@ -145,13 +152,35 @@ async def test_flaky_checks_count_once_for_each_departure_in_the_queues_and_days
             )
         ]
     [job] = of_one.flaky_jobs
-    assert of_one.flaky_jobs == today.flaky_jobs == (RerunCount("unit", 1, 2, 60.0, 14.0),)
+    alike = RerunCount("unit", 1, 2, 60.0, 14.0, people=1, first_day=NOW.date())
+    assert today.flaky_jobs == (alike,)
+    assert of_one.flaky_jobs == (replace(alike, first_day=(NOW - 3 * DAY).date()),)
     assert [(each.name, each.pulls) for each in of_all.flaky_checks] == [("ci", 2), ("unit", 2)]
-    assert of_all.flaky_jobs == (RerunCount("unit", 2, 2 * job.reruns, 120.0, 28.0),)
+    assert of_all.flaky_jobs == (
+        replace(job, pulls=2, reruns=2 * job.reruns, ci_seconds=120.0, waited=28.0, first_day=job.first_day),
+    )
     async with store.transaction() as tx:
         await tx.departures.purge(NOW - DAY, at_most=9)
     async with store.reading() as tx:
         assert (await load_statistics(tx, asked(9))).flaky_jobs == today.flaky_jobs
+
+
+async def test_checks_are_counted_on_trees_that_passed_with_their_rate_trend_and_end_of_listing(store: Store) -> None:
+    """A check that ran and never failed is no row; one that is listed as flaky is one, also without a flake."""
+    flaky = replace(LANDED, id=1, flaky=(RerunCheck("ci", (), 1, 60.0, 10.0),))
+    before = replace(flaky, id=2, number=2, author="rhea", left_at=NOW - 8 * DAY)
+    await put(store, [flaky, before, replace(before, id=3, number=3)])
+    counted = (CheckCount("ci", 40, 4), CheckCount("lint", 40, 0))
+    async with store.transaction() as tx:
+        await tx.statistics.count_checks(LANDED.repository_id, LANDED.base_branch, day_of(NOW), counted)
+        await tx.statistics.count_checks(LANDED.repository_id, LANDED.base_branch, day_of(NOW), counted[:1])
+    listed = (RerunLimit("ci", date(2026, 2, 1)), RerunLimit("gone", date(2025, 1, 1)))
+    async with store.reading() as tx:
+        found = await load_statistics(tx, asked(7), policy=Policy(checks=CheckRules(flaky=listed)))
+    [ci, gone] = found.flaky_checks
+    assert (ci.runs, ci.failures, ci.pulls, ci.pulls_before, ci.people) == (80, 8, 1, 2, 1)
+    assert ci.rate == pytest.approx((0.019 * 25 + 8) / 105)
+    assert (ci.listed_until, gone.listed_until, gone.pulls) == (date(2026, 2, 1), date(2025, 1, 1), 0)
 
 
 async def test_long_periods_count_by_week(store: Store) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import aiohttp
@@ -34,6 +35,8 @@ GRAPHQL = "/graphql"
 """The template of every query; `Call.link` has its URL."""
 
 _CONNECT_SECONDS = 5.0
+_DOWNLOAD_SECONDS = 30.0
+_CHUNK = 64 * 1024
 _REDIRECTS = frozenset({301, 302, 307, 308})
 _MAX_REDIRECTS = 3
 
@@ -63,6 +66,8 @@ class Call:
     """The repository that the request is counted for."""
     accept: str | None = None
     """The type of the answer, where it is not the one of the API."""
+    wants_address: bool = False
+    """Whether the answer is the address to which GitHub redirects: that of a download, which gets no token."""
     answered_with: frozenset[int] = frozenset()
     """Statuses from 300 on that come with an answer of the endpoint, which has `details`; otherwise it is a refusal."""
 
@@ -164,10 +169,41 @@ class Client:
             if isinstance(data, str):
                 raise Unavailable("the answer is not GitHub's: it is no JSON", status=reply.status)
             return data
+        if call is not None and call.wants_address and reply.status in _REDIRECTS:
+            return reply.headers.get("location")
         if call is not None and reply.status in call.answered_with and (answer := _answer_of(reply)) is not None:
             return answer
         conflicts, now = call is not None and call.may_conflict, self._clock.now()
         raise refusal(reply.status, reply.headers, reply.body, now, conflicts=conflicts, granted=permissions)
+
+    async def download(self, address: str, most: int) -> bytes | None:
+        """Download what GitHub stores elsewhere, without any credential; None for more than so many bytes.
+
+        GitHub signs such addresses, which its storage refuses with a further credential (octocrab #562, atmos #2683).
+        Raises GitHubOutage without a complete response within the limit.
+        """
+        with _parsing_links():
+            url = URL(address, encoded=True)
+            allowed = url.absolute and url.scheme == self._origin.scheme and url.user is None and url.password is None
+        if not allowed:
+            raise Unavailable("GitHub redirected a download to no address of its own kind")
+        timeout = aiohttp.ClientTimeout(total=_DOWNLOAD_SECONDS, sock_connect=_CONNECT_SECONDS)
+        try:
+            async with self._session.get(
+                url, headers={"user-agent": USER_AGENT}, timeout=timeout, allow_redirects=False
+            ) as response:
+                if response.status != HTTPStatus.OK or (response.content_length or 0) > most:
+                    return None
+                body = bytearray()
+                async for part in response.content.iter_chunked(_CHUNK):
+                    body += part
+                    if len(body) > most:
+                        return None
+                return bytes(body)
+        except TimeoutError:
+            raise GitHubOutage("a download did not end in time") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise GitHubOutage(f"a download failed: {type(error).__name__}") from error
 
     async def _follow(self, call: Call, url: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send to `url`. Only reads follow redirects, such as those of a renamed repository."""
@@ -176,7 +212,7 @@ class Client:
             for _ in range(_MAX_REDIRECTS + 1):
                 reply = await self._send(call.method, target, headers, body)
                 location = reply.headers.get("location")
-                if call.method != "GET" or reply.status not in _REDIRECTS or not location:
+                if call.method != "GET" or call.wants_address or reply.status not in _REDIRECTS or not location:
                     return reply
                 target = self._check_target(target, location)
         raise Unavailable(f"GitHub redirects {call.name} in circles", status=reply.status)

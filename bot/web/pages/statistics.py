@@ -337,8 +337,11 @@ class StatisticsPages(Pages):
     async def _load(self, request: web.Request) -> tuple[Scope, QueueStatistics]:
         scope, engine = await scope_of(self._site, request), self._site.engine
         wanted = scope.departures(statistics_query(request).days, engine.clock.now())
+        policy = None
+        if scope.repository is not None and scope.branch is not None:
+            policy = await engine.policies.of(scope.repository, scope.branch)
         async with engine.store.reading() as tx:
-            return scope, await load_statistics(tx, wanted, scope.repository)
+            return scope, await load_statistics(tx, wanted, scope.repository, policy)
 
     async def _listed(self, request: web.Request, asked: PullsQuery, limit: int) -> tuple[Scope, Sequence[Departure]]:
         scope, engine = await scope_of(self._site, request), self._site.engine
@@ -447,8 +450,8 @@ def _figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
     for reason in found.reasons:
         name = reason.outcome.value if reason.reason is None else reason.reason.value
         yield "reasons", name, first, last, reason.pulls, None, None, None
-    for table, counts in (("flaky_checks", found.flaky_checks), ("flaky_jobs", found.flaky_jobs)):
-        for count in counts:
+    for table in ("flaky_checks", "flaky_jobs", "flaky_tests"):
+        for count in getattr(found, table):
             yield _flaky_row(table, count, first, last)
 
 

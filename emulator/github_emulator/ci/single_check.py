@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any
 
 from github_emulator.ci.ci_event import CIEvent, ci_event
 from github_emulator.ci.verdict import conclude
@@ -70,7 +71,8 @@ class CI:
     The plain case: one run a commit, whatever the events. `WorkflowRunner` has runs per event.
     The tree of the commit is judged, so two changes can be green alone and red together. A commit is tested once,
     whether it was pushed or opened as a pull request first; a rerequested run is tested again. `duration`, `judge`,
-    `flaky`, `plan`, `reports` and `finishes` may be changed any time.
+    `flaky`, `plan`, `reports` and `finishes` may be changed any time. A run that fails leaves these `annotations`, and
+    `uploads` these archives by name.
     """
 
     def __init__(
@@ -88,6 +90,8 @@ class CI:
         self.plan = tuple(settings.plan)
         self.reports = settings.reports
         self.finishes = settings.finishes
+        self.annotations: list[dict[str, Any]] = []
+        self.uploads: dict[str, bytes] = {}
         self._context = domain.context
         self._checks = domain.checks
         self._actions = domain.actions
@@ -186,6 +190,11 @@ class CI:
             self._report_status(job, state)
         elif job.run:
             summary = f"{self.name} tested the tree of {job.sha[:7]}."
+            if conclusion == "failure":
+                job.run.annotations += self.annotations
+                if (workflow_run := job.run.workflow_run) is not None:
+                    for name, content in self.uploads.items():
+                        self._actions.upload(workflow_run, name, content)
             self._checks.update_run(
                 job.run, CheckRunFields(conclusion=conclusion, output={"title": title, "summary": summary})
             )

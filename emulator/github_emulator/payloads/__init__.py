@@ -5,7 +5,7 @@ showing a pull request asks for its `mergeable`, as on GitHub.
 """
 
 from github_emulator.payloads.accounts import app, installation, integration, node_id, organization, team, user
-from github_emulator.payloads.actions import concurrency_group, job, workflow, workflow_run
+from github_emulator.payloads.actions import artifact, concurrency_group, job, workflow, workflow_run
 from github_emulator.payloads.checks import annotation, check_run, check_suite, combined_status, status, status_event
 from github_emulator.payloads.commits import commit, file_change, git_commit, git_tag, git_user, push_commit
 from github_emulator.payloads.issues import comment, issue, issue_event, label, review, review_comment, thread
@@ -17,6 +17,7 @@ from github_emulator.payloads.rules import branch_rules, protection_rule, rulese
 from github_emulator.payloads.times import timestamp
 
 __all__ = [
+    "artifact",
     "app",
     "installation",
     "integration",

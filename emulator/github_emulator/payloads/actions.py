@@ -1,5 +1,6 @@
 """GitHub Actions: workflows, their runs, and the jobs of these."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,7 @@ from github_emulator.payloads.commits import simple_commit
 from github_emulator.payloads.repositories import api, html, minimal_repository
 from github_emulator.payloads.source import Source
 from github_emulator.payloads.times import timestamp
-from github_emulator.state import CheckRun, Repository, Workflow, WorkflowRun
+from github_emulator.state import Artifact, CheckRun, Repository, Workflow, WorkflowRun
 
 
 def workflow(source: Source, record: Repository, found: Workflow) -> dict[str, Any]:
@@ -76,6 +77,30 @@ def workflow_run(source: Source, run: WorkflowRun, *, webhook: bool = False) -> 
     if not webhook:
         shown["head_repository_id"] = (head or record).id
     return shown
+
+
+def artifact(source: Source, run: WorkflowRun, found: Artifact) -> dict[str, Any]:
+    """`artifact`."""
+    url = f"{api(source, run.repository)}/actions/artifacts/{found.id}"
+    return {
+        "id": found.id,
+        "node_id": node_id("Artifact", found.id),
+        "name": found.name,
+        "size_in_bytes": len(found.content),
+        "url": url,
+        "archive_download_url": f"{url}/zip",
+        "expired": found.expired,
+        "created_at": timestamp(found.created_at),
+        "expires_at": timestamp(found.created_at + timedelta(days=90)),
+        "updated_at": timestamp(found.created_at),
+        "workflow_run": {
+            "id": run.id,
+            "repository_id": run.repository.id,
+            "head_repository_id": run.repository.id,
+            "head_branch": run.suite.head_branch,
+            "head_sha": run.head_sha,
+        },
+    }
 
 
 def concurrency_group(source: Source, record: Repository, name: str, runs: list[WorkflowRun]) -> dict[str, Any]:

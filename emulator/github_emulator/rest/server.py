@@ -27,6 +27,7 @@ from github_emulator.rest.request_handler import ApiRequest, RequestHandler, req
 from github_emulator.rest.routing import Route
 from github_emulator.website.authorization import AuthorizationPages
 from github_emulator.website.git_server import GitServer
+from github_emulator.website.storage import Storage
 from github_emulator.website.website import Website
 
 VERSION = "2022-11-28"
@@ -111,6 +112,7 @@ class EmulatorServer:
         app.add_routes(self.website.routes())
         app.add_routes(self.authorization.routes())
         app.add_routes(self.control.routes())
+        app.add_routes(Storage(self.github).routes())
         app.add_routes(GitServer(self.github, self.tokens).routes())
         for resource in _resources():
             app.router.register_resource(resource)

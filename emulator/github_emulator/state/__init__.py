@@ -9,6 +9,7 @@ from github_emulator.state.checks import CommitStatus, Workflow
 from github_emulator.state.conversation import AutoMerge, Comment, IssueEvent, Label, Reaction, Review, Thread
 from github_emulator.state.repositories import (
     Activity,
+    Artifact,
     CheckRun,
     CheckSuite,
     PullRequest,
@@ -23,6 +24,7 @@ ZERO_SHA = "0" * 40
 """What GitHub writes where there is no commit."""
 
 __all__ = [
+    "Artifact",
     "ROLES",
     "Actor",
     "App",

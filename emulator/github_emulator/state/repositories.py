@@ -106,6 +106,17 @@ class CheckSuite:
     """For a suite of GitHub Actions."""
 
 
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Artifact:
+    """What a workflow run uploaded: a zip archive under a name."""
+
+    id: int
+    name: str
+    content: bytes
+    created_at: datetime
+    expired: bool = False
+
+
 @dataclass(eq=False, slots=True, repr=False)
 class WorkflowRun:
     """A run of a workflow of GitHub Actions; its jobs are check runs, one more for each attempt.
@@ -143,6 +154,8 @@ class WorkflowRun:
     jobs: list["CheckRun"] = field(default_factory=list)
     awaited: set[str] = field(default_factory=set)
     """Names of the jobs that will run and have no check run yet, in this attempt."""
+    artifacts: list[Artifact] = field(default_factory=list)
+    """Of all attempts, oldest first."""
 
     @property
     def repository(self) -> "Repository":

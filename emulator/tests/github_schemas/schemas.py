@@ -80,6 +80,8 @@ SCHEMAS = {
     f"PATCH {_REPO}/check-runs/{{check_run_id}}": "CheckRun",
     f"POST {_REPO}/check-runs/{{check_run_id}}/rerequest": "EmptyObject",
     f"GET {_REPO}/check-runs/{{check_run_id}}/annotations": "[CheckAnnotation]",
+    f"GET {_REPO}/actions/runs/{{run_id}}/artifacts": "ReposOwnerRepoActionsRunsRunIdArtifactsGetResponse200",
+    f"GET {_REPO}/actions/artifacts/{{artifact_id}}/{{archive_format}}": NOTHING,
     f"GET {_REPO}/actions/concurrency_groups/{{concurrency_group_name}}": "ConcurrencyGroup",
     f"GET {_REPO}/actions/runs": "ReposOwnerRepoActionsRunsGetResponse200",
     f"GET {_REPO}/actions/runs/{{run_id}}": "WorkflowRun",

@@ -143,6 +143,8 @@ class Client:
         if status < 300 and not raw and method != "HEAD" and template != GRAPHQL:
             check_answer(template, status, content)
             self.visited.add(template)
+        elif status == 302:
+            self.visited.add(template)
         elif template.endswith("/merge-async") and status in (400, 409):
             check_answer(template, status, content)
         elif status >= 400 and isinstance(content, dict):

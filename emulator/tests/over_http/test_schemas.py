@@ -235,6 +235,9 @@ async def use_actions(client: Client) -> None:
         await client.settle(5)
     await client.call("POST", f"{place}/rerun", 201)
     run = client.repo.record.workflow_runs[run["id"]]
+    artifact = client.github.actions.upload(run, "junit", b"PK")
+    await client.get(f"{place}/artifacts")
+    await client.call("GET", f"{R}/actions/artifacts/{artifact.id}/zip", 302)
     run.group = "ci-1"
     await client.get(f"{R}/actions/concurrency_groups/ci-1")
     await client.call("POST", f"{place}/cancel", 202)

@@ -304,6 +304,7 @@ def _queues() -> None:
         sa.Column("trusted_labels", sa.JSON(), nullable=False, server_default=sa.text("'[]'")),
         sa.Column("blocked_since", _INSTANT),
         sa.Column("blocked_until", _INSTANT),
+        sa.Column("blocked_for", sa.Text()),
         sa.Column("shared_head", sa.String(255)),
         sa.Column("held_since", _INSTANT),
         sa.Column("run_id", _COUNTER, sa.ForeignKey("runs.id"), index=True),
@@ -417,6 +418,8 @@ def _departures() -> None:
         sa.Column("ci_seconds", sa.Double(), nullable=False),
         sa.Column("ci_known", sa.Integer(), nullable=False),
         sa.Column("waited", sa.Double(), nullable=False),
+        sa.Column("runs", sa.Integer(), nullable=False),
+        sa.Column("failures", sa.Integer(), nullable=False),
     )
     op.create_index(
         "ix_flaky_days_repository_id_base_branch_day", "flaky_days", ["repository_id", "base_branch", "day"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from queue_engine.core.read_model import adapter
@@ -97,6 +98,10 @@ class FailingChecks:
     """Whether all these checks passed on that tip."""
     reruns: int = 0
     """How often IMQ ran them again."""
+    key: str | None = None
+    """Names the tree and its required checks, as `result_key` does."""
+    seconds: float = 0.0
+    """How long the run took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +202,10 @@ class Memory:
         """Keep the failing checks of a run."""
         return replace(self, failed=(*self.failed, failed)[-_FAILURES_KEPT:])
 
+    def failures_of_tree(self, key: str) -> tuple[FailingChecks, ...]:
+        """Return the failed runs of a tree, of which the last result was a failure."""
+        return tuple(each for each in self.failed if each.key == key) if self.results.get(key) is False else ()
+
     def failure_of(self, member: int) -> FailingChecks | None:
         """Return the newest failed run with this member, of the smallest ones, and of those whose checks are known."""
         with_it = [each for each in self.failed if member in each.members]
@@ -229,12 +238,20 @@ def _left_out(run: TrainRun, number: int) -> TrainRun:
     return replace(run, content=tuple(each for each in run.content if each != number), tested=run.tested - {number})
 
 
-def passed(memory: Memory, run: TrainRun, key: str, now: float, *, seconds: float | None = None) -> Memory:
-    """Qualify the members of a run; `seconds`: how long its checks took, if they ran.
+def passed(
+    memory: Memory,
+    run: TrainRun,
+    key: str,
+    now: float,
+    *,
+    seconds: float | None = None,
+    checks: Mapping[str, int] = MappingProxyType({}),
+) -> Memory:
+    """Qualify the members of a run; if its checks ran, `seconds`: how long, `checks`: which, with their failures.
 
     A failed run whose last suspect passed may have flaked: then trees that failed are tested again.
     """
-    trains = run_passed(memory.trains, run, now)
+    trains = run_passed(memory.trains, run, now, checks)
     if len(trains.failures) < len(memory.trains.failures):
         memory = replace(memory, results={each: good for each, good in memory.results.items() if good})
     memory = replace(memory.with_result(key, True), trains=trains)
@@ -247,7 +264,8 @@ def failed(memory: Memory, run: TrainRun, key: str | None, evidence: FailingChec
     Without a key, the failure says nothing of other candidates with the same tree.
     """
     known = memory if key is None else memory.with_result(key, False)
-    return replace(known.with_failure(evidence), trains=run_failed(memory.trains, run, times))
+    names = {str(each["name"]) for each in evidence.checks}
+    return replace(known.with_failure(evidence), trains=run_failed(memory.trains, run, times, names))
 
 
 def known_result(memory: Memory, run: TrainRun, key: str) -> bool | None:

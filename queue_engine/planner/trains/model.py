@@ -1,15 +1,17 @@
 """State of a queue for plans, and plans."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Annotated
 
 from pydantic import PlainSerializer
 
-from queue_engine.domain.policy import MOST_MEMBERS
+from queue_engine.domain.policy import MOST_MEMBERS, USUAL_FLAKES
 
 LEAST_FLAKES = 0.002
 """A queue that has never seen a flake still expects one in 500 runs."""
+_CHECKS_KEPT = 200
 _HALVED_AT = 400.0
 """Observations. At so many a rate counts the earlier ones by half, so that it follows a team whose habits change."""
 
@@ -26,6 +28,19 @@ class Rate:
         weight = self.weight / 2 if self.weight >= _HALVED_AT else self.weight
         return Rate((self.share * weight + happened) / (weight + 1), weight + 1)
 
+    def in_a_row(self, times: int) -> float:
+        """Return the chance that it happens so many times in a row, with `LEAST_FLAKES` as its least share.
+
+        It is the mean of the power of a rate, by its beta distribution. The power of the mean would be less: a queue
+        that has seen few runs may well flake more often than it seems, and then each of these runs did.
+        """
+        happened = max(LEAST_FLAKES, self.share) * self.weight
+        return prod((happened + each) / (self.weight + each) for each in range(times))
+
+
+FLAKES = Rate(*USUAL_FLAKES)
+"""The rate of a check of which nothing is known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
@@ -33,7 +48,7 @@ class Estimates:
 
     fails: Rate = Rate(0.1, 10.0)
     """A pull request that no run tested yet makes its run fail."""
-    flakes: Rate = Rate(0.019, 25.0)
+    flakes: Rate = FLAKES
     """A run fails although its members are good."""
     fails_later: Rate = Rate(0.003, 200.0)
     """A qualified pull request makes a later run fail."""
@@ -42,16 +57,6 @@ class Estimates:
     def flake_chance(self) -> float:
         """The chance that a run of good members fails, never quite none."""
         return max(LEAST_FLAKES, self.flakes.share)
-
-    def flakes_in_a_row(self, times: int) -> float:
-        """Return the chance that so many runs of the same good members all fail.
-
-        It is the mean of the power of a rate, by its beta distribution. The power of the mean would be less: a queue
-        that has seen few runs may well flake more often than it seems, and then each of these runs did.
-        """
-        weight = self.flakes.weight
-        flaked = self.flake_chance * weight
-        return prod((flaked + each) / (weight + each) for each in range(times))
 
     def chance(self, qualified: bool) -> float:
         """Return the chance that a pull request makes a run fail, before any run with it failed."""
@@ -119,6 +124,8 @@ class FailingRun:
     """How often CI ran and failed."""
     on_base: bool = True
     """Whether its tree is still the base and `content`. Otherwise something else landed since its start."""
+    checks: tuple[str, ...] = ()
+    """The checks that failed each time; empty: not known, or not the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,23 @@ class Trains:
     """How many members a run may test, those beneath them aside."""
     splits_singly: bool = False
     """Whether a run tests only one of the members that failed together."""
+    checks: Mapping[str, Rate] = field(default_factory=dict)
+    """How often each check fails although the members are good, by its name."""
+
+    def flakes_of(self, failed: "FailingRun") -> Rate:
+        """Return how often runs flake as this one may have: as its least flaky check does, if its checks are known."""
+        rates = [self.checks.get(each, self.estimates.flakes) for each in failed.checks]
+        return min(rates, key=lambda rate: rate.share, default=self.estimates.flakes)
+
+    def with_checks(self, failures: Mapping[str, int], *, passed: bool) -> "Trains":
+        """Count that checks failed so often on members that are good, and whether each `passed` in the end."""
+        counted = dict(self.checks)
+        for name, count in failures.items():
+            rate = counted.pop(name, FLAKES)
+            for happened in (*[True] * count, *[False] * passed):
+                rate = rate.observed(happened)
+            counted[name] = rate
+        return replace(self, checks=dict(list(counted.items())[-_CHECKS_KEPT:]))
 
     def member(self, member: int) -> Member | None:
         """Return a queued member."""

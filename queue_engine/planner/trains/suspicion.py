@@ -57,7 +57,7 @@ def weigh(trains: Trains) -> Evidence:
     flaked = dict[FailingRun, float]()
     for failed in sorted(trains.failures, key=lambda failed: -len(failed.suspects)):
         within = [each for each in trains.failures if each.content < failed.content]
-        flakes = trains.estimates.flakes_in_a_row(failed.times)
+        flakes = trains.flakes_of(failed).in_a_row(failed.times)
         good = _all_good(failed.suspects, chances)
         fails = 1 - (1 - flakes) * good
         if not within:

@@ -1,7 +1,8 @@
 """Change the state of a queue for what runs, landings and people do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
 
@@ -11,8 +12,8 @@ _MOST_SAVED = 32.0
 """Runs. A long time with few failures does not pay for one with many."""
 
 
-def run_passed(trains: Trains, run: TrainRun, now: float) -> Trains:
-    """Qualify the members of a run that passed, and clear them.
+def run_passed(trains: Trains, run: TrainRun, now: float, checks: Mapping[str, int] = MappingProxyType({})) -> Trains:
+    """Qualify the members of a run that passed, and clear them; `checks` are its own, with their failures before.
 
     What failed and passes now had flaked. If its last suspect passed without the others on a base where they failed,
     all of them are suspected to break together; on another base, that is not known, and it counts no longer.
@@ -22,11 +23,13 @@ def run_passed(trains: Trains, run: TrainRun, now: float) -> Trains:
         replace(each, qualified_at=now) if each.id in content and not each.qualified else each for each in trains.queue
     )
     failures, flakes = [], trains.estimates.flakes.observed(False)
+    trains = trains.with_checks(checks, passed=True)
     for failed in trains.failures:
         suspects = failed.suspects - content
         if failed.content <= content and (run.extends_base or not failed.on_base):
             for _ in range(failed.times):
                 flakes = flakes.observed(True)
+            trains = trains.with_checks(dict.fromkeys(failed.checks, failed.times), passed=False)
         elif suspects or failed.on_base:
             failures.append(replace(failed, suspects=suspects or failed.content))
     return replace(
@@ -38,13 +41,13 @@ def run_passed(trains: Trains, run: TrainRun, now: float) -> Trains:
     )
 
 
-def run_failed(trains: Trains, run: TrainRun, times: int = 1) -> Trains:
+def run_failed(trains: Trains, run: TrainRun, times: int = 1, checks: Iterable[str] = ()) -> Trains:
     """Keep a failed run as evidence against those of its members that have not landed.
 
-    `times`: how often CI ran on it and failed.
+    `times`: how often CI ran on it and failed, by these checks.
     """
     content = frozenset(run.content)
-    failed = FailingRun(content, content, times, run.extends_base)
+    failed = FailingRun(content, content, times, run.extends_base, tuple(sorted({*checks})))
     failures = _once((*trains.failures, failed)) if content else trains.failures
     return replace(_ended(trains, run), failures=failures)
 
@@ -137,6 +140,7 @@ def _once(failures: Iterable[FailingRun]) -> tuple[FailingRun, ...]:
                 suspects=same.suspects | each.suspects,
                 times=same.times + each.times,
                 on_base=same.on_base or each.on_base,
+                checks=same.checks if same.checks == each.checks else (),
             )
         )
     kept = tuple(found.values())

@@ -19,7 +19,7 @@ from github_emulator.events.check_events import (
     WorkflowRunChanged,
 )
 from github_emulator.events.context import Context
-from github_emulator.state import Actor, App, CheckRun, PullRequest, Repository, User, Workflow, WorkflowRun
+from github_emulator.state import Actor, App, Artifact, CheckRun, PullRequest, Repository, User, Workflow, WorkflowRun
 
 SLUG = ACTIONS_SLUG
 
@@ -104,6 +104,13 @@ class Actions:
             self._events.publish(CheckSuiteChanged(suite, "completed"))
             self._events.publish(WorkflowRunChanged(run, "completed"))
         return run
+
+    def upload(self, run: WorkflowRun, name: str, content: bytes) -> Artifact:
+        """Keep an archive of a run."""
+        number = self._context.state.next_id("artifact")
+        artifact = Artifact(number, name, content, self._context.clock.now())
+        run.artifacts.append(artifact)
+        return artifact
 
     def dispatch(self, repository: Repository, workflow: str, ref: str, inputs: Sequence[str], *, actor: Actor) -> None:
         """Run a workflow, named by its id or its file, on a branch. Raises NotFound or Invalid."""

@@ -3,12 +3,13 @@
 from typing import Any
 
 from github_emulator import payloads
-from github_emulator.callers.errors import not_found
+from github_emulator.callers.errors import Refusal, not_found
 from github_emulator.core.errors import Forbidden
 from github_emulator.rest.answer import Answer
 from github_emulator.rest.call import Call
 from github_emulator.rest.routing import Routes
 from github_emulator.state import WorkflowRun
+from github_emulator.website.storage import signature
 
 routes = Routes("actions/workflow-runs")
 _READ, _WRITE = "actions=read", "actions=write"
@@ -44,6 +45,37 @@ def get_job(call: Call) -> Answer:
     if check is None or check.workflow_run is None:
         raise not_found()
     return Answer(payloads.job(call.github.source, check.workflow_run, check))
+
+
+@routes.repository(
+    "GET",
+    "/actions/runs/{run_id}/artifacts",
+    _READ,
+    docs="actions/artifacts#list-workflow-run-artifacts",
+)
+def list_artifacts(call: Call) -> Answer:
+    """The archives of all attempts."""
+    run = _run(call)
+    return call.counted_page("artifacts", run.artifacts, lambda each: payloads.artifact(call.github.source, run, each))
+
+
+@routes.repository(
+    "GET",
+    "/actions/artifacts/{artifact_id}/{archive_format}",
+    _READ,
+    docs="actions/artifacts#download-an-artifact",
+)
+def download(call: Call) -> Answer:
+    """Redirects to a signed address in GitHub's storage (arduino/report-size-deltas #83); 410 once it has expired."""
+    number = call.number("artifact_id")
+    every = (each for run in call.repository.workflow_runs.values() for each in run.artifacts)
+    found = next((each for each in every if each.id == number), None)
+    if found is None or call.params["archive_format"] != "zip":
+        raise not_found()
+    if found.expired:
+        raise Refusal(410, "Artifact has expired")
+    address = f"{call.github.addresses.html_url}/storage/{call.repository.id}/{number}?sig={signature(found)}"
+    return Answer(None, 302, {"Location": address})
 
 
 @routes.repository(

@@ -62,6 +62,8 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     f"GET {R}/commits/{{}}/check-suites 200 check_suites []": (schemas.CheckSuiteAnswer,),
     f"POST {R}/check-runs 201": (schemas.IdAnswer,),
     f"GET {R}/actions/runs 200 workflow_runs []": (schemas.WorkflowRunAnswer, doctor_reads._RunAnswer),
+    f"GET {R}/actions/jobs/{{}} 200": (schemas.JobAnswer,),
+    f"GET {R}/actions/runs/{{}}/artifacts 200 artifacts []": (schemas.ArtifactAnswer,),
     f"GET {R}/actions/concurrency_groups/{{}} 200": (schemas.ConcurrencyGroupAnswer,),
     f"GET {R}/check-runs/{{}}/annotations 200 []": (schemas.AnnotationAnswer,),
     f"GET {R}/commits/{{}}/status 200 statuses []": (schemas.StatusAnswer,),

@@ -1,7 +1,7 @@
 """What a configuration makes of the operator's policy, branch by branch."""
 
 from dataclasses import fields, replace
-from datetime import time, timedelta
+from datetime import date, time, timedelta
 from operator import attrgetter
 from zoneinfo import ZoneInfo
 
@@ -36,6 +36,8 @@ from queue_engine.domain.policy import (
     NotReadyPushPolicy,
     PriorityLabel,
     PushPolicy,
+    RerunLimit,
+    RunSlots,
     TrainForks,
     TrainSplit,
     WeeklyFreeze,
@@ -108,7 +110,9 @@ checks:
   untested_paths: [CHANGELOG.md, docs/**]
   first_report: 1h
   settle: 30s
+  flaky: [{name: e2e, until: 2026-12-31}]
 timeouts: {update: 5m, hold: 1d, ready: 60d, run: 6h}
+capacity: [{name: gpu, checks: [gpu/*, bench], runs: 2}]
 trains: {candidates: dispatch, runs: 4, max_size: 8, fill_wait: 5m, first_report: 2m, split: single, forks: on}
 labels: {landed: Landed, failed: Needs work}
 freeze:
@@ -179,7 +183,9 @@ ALL_OF_IT = Policy(
         untested_paths=("CHANGELOG.md", "docs/**"),
         first_report=timedelta(hours=1),
         settle=timedelta(seconds=30),
+        flaky=(RerunLimit("e2e", date(2026, 12, 31)),),
     ),
+    capacity=(RunSlots("gpu", ("gpu/*", "bench"), 2),),
     timeouts=WaitLimits(
         update=timedelta(minutes=5), hold=timedelta(days=1), ready=timedelta(days=60), run=timedelta(hours=6)
     ),
@@ -307,7 +313,9 @@ def test_as_keys_shows_what_was_written() -> None:
         "untested_paths": ["CHANGELOG.md", "docs/**"],
         "first_report": "1h",
         "settle": "30s",
+        "flaky": [{"name": "e2e", "until": "2026-12-31"}],
     }
+    assert shown["capacity"] == [{"name": "gpu", "checks": ["gpu/*", "bench"], "runs": 2}]
     assert shown["priority"] == {
         "labels": {
             "urgent": 10,

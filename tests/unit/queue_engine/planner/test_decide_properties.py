@@ -230,4 +230,8 @@ def test_pass_over_unchanging_facts_ends(
                 facts = replace(facts, cancelled_for=())
             case FactKind.SUITES:
                 facts = replace(facts, suites=())
+            case FactKind.LOST_UPDATE:
+                facts = replace(facts, lost_update=False)
+            case FactKind.HEAD_PUSHES:
+                facts = replace(facts, head_pushes=())
     raise AssertionError(f"no end: {asked}")

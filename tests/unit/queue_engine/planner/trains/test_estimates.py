@@ -37,6 +37,6 @@ def test_qualified_members_are_counted_apart() -> None:
 def test_failures_in_a_row_are_likelier_than_the_power_of_an_uncertain_rate() -> None:
     """P6: in a young queue the first failures say as much of CI as of the pull request; it is not ejected for them."""
     young, old = Estimates(flakes=Rate(0.1, 20)), Estimates(flakes=Rate(0.1, 1e9))
-    assert young.flakes_in_a_row(1) == pytest.approx(0.1)
-    assert young.flakes_in_a_row(3) == pytest.approx(2 / 20 * 3 / 21 * 4 / 22)
-    assert old.flakes_in_a_row(3) == pytest.approx(0.001)
+    assert young.flakes.in_a_row(1) == pytest.approx(0.1)
+    assert young.flakes.in_a_row(3) == pytest.approx(2 / 20 * 3 / 21 * 4 / 22)
+    assert old.flakes.in_a_row(3) == pytest.approx(0.001)

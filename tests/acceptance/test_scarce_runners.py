@@ -1,0 +1,65 @@
+"""A run whose checks need a scarce runner waits for a free one, and others pass; in trains and one by one."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from github_emulator import CISettings
+from tests.acceptance.project import total_at_most_ten
+from tests.acceptance.train_world import CANDIDATES
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
+
+ONE = "capacity: [{name: gpu, checks: gpu, runs: 1}]\n"
+LAGS = pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)])
+
+
+@asynccontextmanager
+async def a_lab(directory: Path, trains: str, lag: timedelta) -> AsyncIterator[tuple[World, Any]]:
+    """A world with one GPU, for the check `gpu`, which is required on both branches."""
+    async with a_world(directory, ci=False, protect=False, lag=lag) as world:
+        settings: dict[str, Any] = {"duration": CI_TIME, "branches": (*CANDIDATES, "release")}
+        made = world.repository.add_ci("ci/test", settings=CISettings(judge=total_at_most_ten, **settings))
+        gpu = world.repository.add_ci("gpu", settings=CISettings(**settings))
+        world.repository.create_branch("release", "main")
+        for branch in ("main", "release"):
+            world.repository.protect(branch, required_checks=[("ci/test", made.app.id), ("gpu", gpu.app.id)])
+            world.repository.push(branch, {".github/imq.yml": f"{trains}{ONE}"}, "Configure IMQ", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        yield world, gpu
+
+
+async def opened(world: World, gpu: Any, name: str, base: str = "main", *, skipped: bool = False) -> Any:
+    """A pull request whose own checks have passed; on its head `gpu` was `skipped`, or ran."""
+    gpu.plan = ("skipped",) if skipped else ()
+    pull = world.open(name, base=base)
+    await world.pass_time(CI_TIME * 2)
+    gpu.plan = ()
+    return pull
+
+
+@LAGS
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
+async def test_run_waits_for_a_free_runner_while_others_pass(tmp_path: Path, trains: str, lag: timedelta) -> None:
+    """The queue of another branch has the one GPU: its comment says so, and what needs none lands before it."""
+    async with a_lab(tmp_path, trains, lag) as (world, gpu):
+        first = await opened(world, gpu, "first", base="release")
+        kernel = await opened(world, gpu, "kernel")
+        text = await opened(world, gpu, "text", skipped=True)
+        world.repository.push("release", {"moved.py": "1\n"}, "Move the base", by="rhea")
+        world.repository.push("main", {"moved.py": "1\n"}, "Move the base", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        first.label(LABEL, by="mona")
+        await world.until_status(first, "checking")
+        for pull in (kernel, text):
+            pull.label(LABEL, by="mona")
+        await world.until_status(text, "checking")
+        await world.settle()
+        await world.pass_time(timedelta(seconds=5))
+        assert "It waits for a free `gpu` runner, 1 of 1 busy." in world.comment(kernel)
+        assert await world.status(kernel) == "pending"
+        await world.until(lambda: first.merged and kernel.merged and text.merged)
+        assert gpu.tested[kernel.head_sha] >= 1
