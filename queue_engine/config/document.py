@@ -5,7 +5,7 @@ text, and so do YAML 1.1's further truth values and numbers of base 60 (`on`, `1
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -99,10 +99,15 @@ class Document:
     """Faults of a readable file: duplicate keys, tags, merge keys."""
 
     def line(self, place: Place) -> int:
-        """Return the line of this place, or of the nearest place around it."""
-        while place not in self.lines and place:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+        """Return the line of this place."""
+        return line_of(self.lines, place)
+
+
+def line_of(lines: Mapping[Place, int], place: Place) -> int:
+    """Return the line of this place, or of the nearest place around it; 1 if unknown."""
+    while place not in lines and place:
+        place = place[:-1]
+    return lines.get(place, 1)
 
 
 def parse(text: str, *, longest: int = MAX_CHARACTERS, most_values: int = _MOST_VALUES) -> Document:

@@ -3,7 +3,7 @@
 `notifications.texts` has the sentences for each code; a test asserts that both are complete.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -320,6 +320,15 @@ _OF_DISORDER = {
     Disorder.GONE: Reason.REPOSITORY_GONE,
     Disorder.PERMISSION: Reason.PERMISSION_MISSING,
 }
+
+
+_NAMED = 10
+
+
+def few(names: Sequence[str]) -> str:
+    """Join names for a sentence; many are shortened to the first ones and a number."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def reason_of(error: GitHubError) -> Reason:

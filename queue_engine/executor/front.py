@@ -16,7 +16,7 @@ from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import CheckReport, FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, Entry, EntryStatus, Pause, Queue, RedBase, Stall
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import Run
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
@@ -24,7 +24,7 @@ from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.record import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
 from queue_engine.known.own_writes import record_merge_request
-from queue_engine.planner.check_limits import few, waits_for_start
+from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.queue_plan import QueueAction, QueueChange
 from queue_engine.rules.blockers import unannounced
 from queue_engine.rules.check_progress import check_data

@@ -22,7 +22,7 @@ from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import BranchRules, CheckReport, CheckState, FailingCheck
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects.check_counts import record_passed
 from queue_engine.effects.context import Change
@@ -35,7 +35,6 @@ from queue_engine.executor.triggers import key_of, of_tree, pull_request_checks_
 from queue_engine.planner import actions
 from queue_engine.planner.absent_checks import judge_absent
 from queue_engine.planner.actions import FactKind, Facts, RunContext, Verdict
-from queue_engine.planner.check_limits import few
 from queue_engine.planner.check_outcome import FAILED_CHECKS, failure_of, judge_checks, rerun_answered
 from queue_engine.planner.queue_plan import for_candidate
 from queue_engine.planner.trains.memory import (

@@ -34,7 +34,7 @@ from queue_engine.domain.facts import (
 from queue_engine.domain.landing_record import CheckProof, ProofKind
 from queue_engine.domain.model import Entry, RedBase
 from queue_engine.domain.port import BranchUpdate
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects.context import Change
 from queue_engine.executor.cleanup import schedule_close
@@ -47,7 +47,6 @@ from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import key_of, pull_request_checks_of
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.actions import Facts
-from queue_engine.planner.check_limits import few
 from queue_engine.planner.merge_errors import misses_checks
 from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
 from queue_engine.planner.trains.model import TrainRun

@@ -22,7 +22,7 @@ from queue_engine.domain.facts import (
     unreported_check,
 )
 from queue_engine.domain.model import Entry, UnmetRequirement
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import (
     Absent,
@@ -36,7 +36,7 @@ from queue_engine.planner.actions import (
     Verdict,
     Wait,
 )
-from queue_engine.planner.check_limits import check_deadline, few, keep_checking, with_former_checks, with_started
+from queue_engine.planner.check_limits import check_deadline, keep_checking, with_former_checks, with_started
 from queue_engine.planner.pending_checks import has_jobs, leave_for_runs
 from queue_engine.rules.check_progress import safe_link
 from queue_engine.rules.checks import (

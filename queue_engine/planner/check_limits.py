@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CheckReport
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, RunContext, SaveRun, Verdict, Wait
 from queue_engine.rules.checks import CommitChecks, former_names, queue_only_names
@@ -19,8 +19,6 @@ from queue_engine.rules.transitions import after_poll
 
 _USUAL = 5 / 12
 """The part of a measured time limit, which is three times the usual time, after which most checks have ended."""
-_NAMED = 10
-"""How many checks an explanation names."""
 
 
 def check_limit(run: Run, policy: Policy, names: Collection[str] = ()) -> timedelta:
@@ -150,12 +148,6 @@ def timed_out(run: Run, names: tuple[str, ...], policy: Policy, pending: tuple[C
     if absent:
         detail += f"; no workflow ran {few(tuple(sorted(absent)))} after the label {policy.checks.testing_label}"
     return Dequeue(Reason.CHECKS_TIMED_OUT, detail=detail, checks=pending)
-
-
-def few(names: tuple[str, ...]) -> str:
-    """Join names for a sentence; many are shortened to the first ones and a number."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _limit_explained(run: Run, names: Collection[str], policy: Policy) -> str:

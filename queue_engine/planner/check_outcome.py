@@ -12,7 +12,7 @@ from datetime import datetime
 from queue_engine.config.model import Policy
 from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.facts import CheckReport, CheckState, unreported_check
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import (
     Dequeue,
@@ -28,7 +28,7 @@ from queue_engine.planner.actions import (
     Verdict,
     Wait,
 )
-from queue_engine.planner.check_limits import check_deadline, few, keep_checking, overdue, with_started
+from queue_engine.planner.check_limits import check_deadline, keep_checking, overdue, with_started
 from queue_engine.planner.pending_checks import (
     await_former,
     missing_where_nothing_is_required,
@@ -44,6 +44,7 @@ from queue_engine.rules.checks import (
     failing_checks,
     is_red,
     judge,
+    names_of,
     not_run,
     of_now,
     report_on_base,
@@ -227,23 +228,19 @@ def _blame(run: Run, failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) 
 
 def failure_of(head: str, run: Run, failed: Sequence[CheckReport], facts: Facts) -> FailingCheckFacts:
     """Return what these facts say of failed checks of a run, for people: `head` is the queued head."""
-    names = _names(failed)
+    names = names_of(failed)
     before = [(check, report_on_base(check, facts.former_reports or ())) for check in failed]
     on_base = [report_on_base(check, facts.base_reports or ()) for check in failed]
     return FailingCheckFacts(
         head,
         names,
-        green=_names(check for check, report in before if _passed_there(report)),
-        red=_names(check for check, report in before if is_red(report)),
+        green=names_of(check for check, report in before if _passed_there(report)),
+        red=names_of(check for check, report in before if is_red(report)),
         on_base=all(map(_passed_there, on_base)),
         merged=run.candidate != head,
         reruns=run.reruns if set(names) & set(rerun_names(run)) else 0,
         base_tip=run.base_tip,
     )
-
-
-def _names(checks: Iterable[CheckReport]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(check.name for check in checks))
 
 
 def _passed_there(report: CheckReport | None) -> bool:

@@ -7,10 +7,10 @@ from datetime import datetime
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import no_jitter, wait
 from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
-from queue_engine.domain.reasons import Reason
+from queue_engine.domain.reasons import Reason, few
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, RunContext, SaveRun, Verdict, Wait
-from queue_engine.planner.check_limits import check_deadline, few, timed_out, with_former_checks
+from queue_engine.planner.check_limits import check_deadline, timed_out, with_former_checks
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,

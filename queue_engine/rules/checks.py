@@ -192,6 +192,11 @@ def _failed_at_once(report: CheckReport) -> bool:
     return report.conclusion in ("failure", "startup_failure") and at_once
 
 
+def names_of(reports: Iterable[CheckReport]) -> tuple[str, ...]:
+    """Return the names of these checks, each once."""
+    return tuple(dict.fromkeys(report.name for report in reports))
+
+
 def rerun_names(run: Run) -> tuple[str, ...]:
     """Return the names of the checks that were rerun on the candidate, each once."""
     return tuple(dict.fromkeys(key.partition(":")[2] for key in run.rerun_checks))

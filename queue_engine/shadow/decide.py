@@ -32,7 +32,7 @@ from queue_engine.planner import actions
 from queue_engine.planner.actions import Facts, ReadFact
 from queue_engine.planner.decide import decide
 from queue_engine.rules.blockers import blockers_of, in_flight
-from queue_engine.rules.checks import head_checks
+from queue_engine.rules.checks import head_checks, names_of
 from queue_engine.rules.checks import judge as judge_checks
 from queue_engine.rules.consent import (
     head_branch_of,
@@ -184,7 +184,7 @@ async def _would_have(
         case actions.Merge(_, method):
             decision = replace(decision, method=method.value)
         case actions.Rerun(_, failed):
-            decision = replace(decision, checks=_names(failed))
+            decision = replace(decision, checks=names_of(failed))
     return ShadowResult(decision, entry)
 
 
@@ -192,7 +192,7 @@ def _ended(entry: Entry, action: actions.Step, policy: Policy, now: datetime) ->
     """Say why a pass would wait, or why the entry would leave its queue."""
     match action:
         case actions.Dequeue(reason, detail, checks):
-            return ShadowResult(ShadowAction(ShadowOutcome.DEQUEUED, now, reason, detail, _names(checks)), entry)
+            return ShadowResult(ShadowAction(ShadowOutcome.DEQUEUED, now, reason, detail, names_of(checks)), entry)
         case actions.HoldBase(_, check, _):
             return ShadowResult(_waiting(now, Reason.BASE_RED, check.name), entry, now + policy.check_poll.base)
         case actions.RefusedJobs(detail):
@@ -229,10 +229,6 @@ def duration_of(reports: Sequence[CheckReport]) -> timedelta | None:
 
 def _waiting(now: datetime, reason: Reason | None = None, detail: str | None = None) -> ShadowAction:
     return ShadowAction(ShadowOutcome.WAITING, now, reason, detail)
-
-
-def _names(checks: Sequence[CheckReport]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(check.name for check in checks))
 
 
 async def judge_answer(

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from queue_engine.config.document import ConfigError, Place, visible
+from queue_engine.config.document import ConfigError, Place, line_of, visible
 from queue_engine.config.parse import read
 
 Branches = tuple[str, ...]
@@ -47,10 +47,8 @@ class Source:
     lines: Mapping[Place, int]
 
     def line(self, place: Place) -> int:
-        """Return the line of this place, or of the nearest place around it; 1 if unknown."""
-        while place not in self.lines and place:
-            place = place[:-1]
-        return self.lines.get(place, 1)
+        """Return the line of this place."""
+        return line_of(self.lines, place)
 
     def leaves(self) -> Iterator[tuple[Place, Any]]:
         """Yield every value that has none below it, with its place."""

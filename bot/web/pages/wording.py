@@ -14,7 +14,7 @@ from notifications.texts.waiting import AHEAD_OF_IT, BLOCKED, CHECKS, LAST, NEXT
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, TimelineEvent
-from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason
+from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason, few
 from queue_engine.queries.check_view import CheckStatus
 from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.queries.pull_request_status import (
@@ -90,7 +90,6 @@ _SHOWN_APART = frozenset({STATE, AHEAD_OF_IT, CHECKS, NEXT, LAST})
 """Headings of what the page of a pull request shows by itself."""
 
 _SHORT_SHA = 7
-_NAMED = 10
 
 
 def reason_text(
@@ -118,7 +117,7 @@ def left_text(event: TimelineEvent | None, reason: Reason, base: str, policy: Po
     left = None if event is None else last_outcome([event])
     if left is None or left.failure is None or not left.failure.is_together:
         return reason_text(reason, base, policy)
-    landed = _several([f"#{number}" for number in left.failure.landed or ()])
+    landed = few([f"#{number}" for number in left.failure.landed or ()])
     return _pieces(f"Fails together with {landed or 'what landed since'}" + (", landed since." if landed else "."))
 
 
@@ -160,11 +159,6 @@ def event_text(event: TimelineEvent, number: int | None = None) -> str:
 def _pieces(sentence: str) -> Pieces:
     """Split a sentence at its code."""
     return tuple((part, index % 2 == 1) for index, part in enumerate(sentence.split("`")) if part)
-
-
-def _several(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def failing_of(event: TimelineEvent | None) -> tuple[FailingCheck, ...]:
