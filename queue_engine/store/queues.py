@@ -99,13 +99,17 @@ PAUSED_UNTIL_RESUMED: ColumnElement[bool] = or_(
 """Whether a queue has a pause that does not end by itself."""
 
 
-class Pauses:
-    """The pauses, on one connection. Each has a column of its own, so that changes of two at once undo nothing."""
+class _InQueue(TableStore):
+    """A noun whose state is stored in the row of its queue."""
 
     def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
         """`wake` makes a queue due."""
-        self._connection = connection
+        super().__init__(connection)
         self._wake = wake
+
+
+class Pauses(_InQueue):
+    """The pauses, on one connection. Each has a column of its own, so that changes of two at once undo nothing."""
 
     async def put(self, queue_id: int, pause: Pause) -> None:
         """Pause the queue for this reason, in place of an earlier pause for the same reason.
@@ -151,13 +155,8 @@ _WAITING = (
 )
 
 
-class RedBases:
+class RedBases(_InQueue):
     """The red bases, on one connection; each is stored in the row of its queue."""
-
-    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
-        """`wake` makes a queue due."""
-        self._connection = connection
-        self._wake = wake
 
     async def note(self, queue_id: int, red: RedBase | None, *, expected: RedBase | None = None) -> bool:
         """Store that the base fails its checks; None: that it passes again.
@@ -506,13 +505,8 @@ _STALLED = select(queues.c.id, queues.c.stalled_head, queues.c.stalled_checks, q
 _POLL_SOON = _CHANGE.where(queues.c.stalled_head == NOWHERE)
 
 
-class Stalls:
+class Stalls(_InQueue):
     """The stalls, on one connection; each is stored in the row of its queue."""
-
-    def __init__(self, connection: AsyncConnection, wake: Callable[[int, datetime], Awaitable[None]]) -> None:
-        """`wake` makes a queue due."""
-        self._connection = connection
-        self._wake = wake
 
     async def note(self, queue_id: int, stall: Stall | None, *, expected: Stall | None = None) -> None:
         """Store that no check starts; None: a check started, or the queue has another front.
