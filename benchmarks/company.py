@@ -33,6 +33,8 @@ _ONE_IN = 50
 """Of so many repositories one has a pull request with the trigger label, of which no webhook came."""
 _QUEUED = 16
 """Requests for such a pull request, from the read of its consent to its comment."""
+_CROWD = 50
+"""Pull requests opened in one instant: of thousands of deliveries at once many would be lost."""
 _APART = timedelta(milliseconds=10)
 """Between two labels of a crowd: GitHub sends a thousand deliveries within ten seconds, and not in one instant."""
 _AFTER = timedelta(seconds=20)
@@ -59,7 +61,10 @@ async def words_row(size: Size, seed: int) -> list[Row]:
     count = size.of(1_000, 100, 4)
     with tempfile.TemporaryDirectory() as directory:
         async with imq(Path(directory), _CI, settings={"IMQ_MAX_QUEUE_DEPTH": "0"}) as queue:
-            pulls = [queue.stage.open(f"add-{number}") for number in range(count)]
+            pulls: list[PullRequestHandle] = []
+            while len(pulls) < count:
+                pulls += [queue.stage.open(f"add-{len(pulls) + number}") for number in range(min(_CROWD, count))]
+                await queue.time.settle()
             await queue.time.until(lambda: all(run.conclusion for pull in pulls for run in pull.check_runs))
             await queue.time.settle()
             strict(queue.stage.server.limits)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from notifications.github_writer import GithubWriter
+from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.core.observability import trace
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.core.timing.backoff import OUTDATED, OVERLOAD, OWNER, Backoff, wait
@@ -49,6 +50,9 @@ MAX_ATTEMPTS = 288
 REFUSED = OWNER
 """Waits of items that a person has to make possible: by a permission, an allow list, the end of an archive."""
 
+_LONGEST_WAIT = timedelta(hours=1)
+"""For another item, while one is sent, which takes seconds."""
+
 _LOCKED = "is locked"
 """GitHub's words for a conversation that takes no comments until a maintainer unlocks it."""
 
@@ -79,8 +83,13 @@ class OutboxDispatcher:
         self._meter = meter or NullMeter()
         self._lease = lease
         self._concurrency = concurrency
+        self._woken = WakeupListener()
         self._ends = False
         self._writer = GithubWriter(store, github, clock)
+
+    def wake_by(self, woken: WakeupListener) -> None:
+        """Claim items that become due while others are sent, when this listener wakes."""
+        self._woken = woken
 
     def link_to(self, website: str) -> None:
         """Link pages of GitHub's website in what is sent from now on."""
@@ -96,12 +105,32 @@ class OutboxDispatcher:
         Raises what the database raises; the items concerned come back when their leases end.
         """
         chains: _Chains = {}
-        first = await self._claim(self._concurrency)
-        results = await asyncio.gather(*(self._serve(chains, item) for item in first), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return any(results)
+        sent, failed, under_way = False, list[BaseException](), set[asyncio.Task[bool]]()
+        more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))
+        try:
+            while True:
+                try:
+                    # A burst may begin with one item, and one may hang: others come meanwhile.
+                    claimed = [] if failed else await self._claim(self._concurrency - len(under_way))
+                    under_way |= {asyncio.create_task(self._serve(chains, item)) for item in claimed}
+                except Exception as error:
+                    failed.append(error)
+                if not under_way:
+                    break
+                await asyncio.wait({*under_way, more}, return_when=asyncio.FIRST_COMPLETED)
+                if more.done():
+                    more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))
+                ended = {task for task in under_way if task.done()}
+                under_way -= ended
+                failed += [error for task in ended if (error := task.exception()) is not None]
+                sent |= any(task.result() for task in ended if task.exception() is None)
+        finally:
+            for task in (more, *under_way):
+                task.cancel()
+            await asyncio.gather(more, *under_way, return_exceptions=True)
+        if failed:
+            raise failed[0]
+        return sent
 
     def end(self) -> None:
         """Send the claimed items, and claim no more."""
@@ -115,7 +144,7 @@ class OutboxDispatcher:
     async def _claim(self, at_most: int) -> list[OutboxItem]:
         """Claim due items in one transaction, so many at most."""
         claimed = list[OutboxItem]()
-        if self._ends:
+        if self._ends or at_most <= 0:
             return claimed
         async with self._store.transaction() as tx:
             while len(claimed) < at_most:
@@ -126,25 +155,21 @@ class OutboxDispatcher:
         return claimed
 
     async def _serve(self, chains: _Chains, item: OutboxItem) -> bool:
-        """Send items until none is due. An item for a pull request that is being served joins its chain."""
-        sent, claimed = False, [item]
-        while claimed:
-            item = claimed.pop()
-            key = (item.repository.id, item.number)
-            started = (item, self._clock.now() + self._lease / 2)
-            if key in chains:
-                chains[key].append(started)
-                claimed = await self._claim(1)
-                continue
-            chain = chains[key] = deque([started])
-            try:
-                while chain:
-                    due, last_start = chain.popleft()
-                    with trace.continued(due.trace, f"outbox {due.kind}"):
-                        sent |= await self._deliver(due, last_start)
-            finally:
-                del chains[key]
-            claimed = await self._claim(1)
+        """Send an item; whether it arrived. One for a pull request that is being served joins its chain."""
+        key = (item.repository.id, item.number)
+        started = (item, self._clock.now() + self._lease / 2)
+        if key in chains:
+            chains[key].append(started)
+            return False
+        sent, chain = False, deque([started])
+        chains[key] = chain
+        try:
+            while chain:
+                due, last_start = chain.popleft()
+                with trace.continued(due.trace, f"outbox {due.kind}"):
+                    sent |= await self._deliver(due, last_start)
+        finally:
+            del chains[key]
         return sent
 
     async def _deliver(self, item: OutboxItem, last_start: datetime) -> bool:

@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from notifications.outbox_dispatcher import LEASE, OutboxDispatcher
+from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
@@ -71,6 +74,32 @@ async def test_item_that_hangs_delays_no_other_pull_request(
     gate.opened.set()
     await running
     assert len(post.comments) == 11
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_burst_that_begins_with_one_item_is_sent_side_by_side(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, hangs: bool
+) -> None:
+    """P5: the first words on many pull requests came one after another, because one alone was due at first."""
+    woken = WakeupListener()
+    dispatcher.wake_by(woken)
+    post.before = first = Gate(1)
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), 1)
+    running = asyncio.ensure_future(dispatcher.run_due())
+    async with asyncio.timeout(LIMIT):
+        await first.wait_for(1)
+        post.before = gate = Gate(*range(2, 8))
+        for number in range(2, 8):
+            await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
+        if hangs:
+            woken.wake()
+        else:
+            first.opened.set()
+        await gate.wait_for(6)
+    for each in (first, gate):
+        each.opened.set()
+    await running
+    assert len(post.comments) == 7
 
 
 async def test_dispatcher_serves_only_a_few_pull_requests_at_once(store: Store, post: Post, clock: MovedClock) -> None:
