@@ -15,17 +15,19 @@ the private key can create any token anyway.
 """
 
 import asyncio
+import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import jwt
 import structlog
 from cachetools import LRUCache, TLRUCache, TTLCache
 from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
 from pydantic import SecretStr
 
 from bot.gateway.http.client import Call
@@ -93,9 +95,19 @@ class AppKey:
         now = self._clock.now()
         if self._cached is None or now >= self._cached[1]:
             claims = {"iat": int((now - _CLOCK_SKEW).timestamp()), "exp": int((now + _JWT_LIFE).timestamp())}
-            encoded = jwt.encode({**claims, "iss": self._app_id}, self._key, algorithm="RS256")
-            self._cached = SecretStr(encoded), now + _JWT_REUSE
+            signed = f"{_part({'typ': 'JWT', 'alg': 'RS256'})}.{_part({**claims, 'iss': self._app_id})}"
+            signature = self._key.sign(signed.encode(), PKCS1v15(), SHA256())
+            self._cached = SecretStr(f"{signed}.{_base64(signature)}"), now + _JWT_REUSE
         return self._cached[0]
+
+
+def _part(content: Mapping[str, Any]) -> str:
+    return _base64(json.dumps(content, separators=(",", ":")).encode())
+
+
+def _base64(content: bytes) -> str:
+    """Return base64url without padding (RFC 7515, appendix C)."""
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 _KEY_INFO = b"imq installation tokens"
