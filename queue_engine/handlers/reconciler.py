@@ -66,7 +66,7 @@ REPOSITORY_JOB = "sweep_repository"
 """Kind of the job that compares one repository's pull requests with its queues."""
 
 
-FEW = 20
+FEW = 15
 """For how many repositories of an installation a sweep has labels created; more get theirs where people use them."""
 
 _OUT_OF_REACH = frozenset({"removed", "archived"})
