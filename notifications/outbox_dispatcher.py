@@ -122,7 +122,7 @@ class OutboxDispatcher:
                     more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))
                 ended = {task for task in under_way if task.done()}
                 under_way -= ended
-                failed += [error for task in ended if (error := task.exception()) is not None]
+                failed += [raised for task in ended if (raised := task.exception()) is not None]
                 sent |= any(task.result() for task in ended if task.exception() is None)
         finally:
             for task in (more, *under_way):
