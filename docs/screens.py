@@ -153,6 +153,9 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "An approval is missing": lambda: Screen(_left(Reason.APPROVAL_MISSING, 0, detail="0 of 1")),
     "Labeled by somebody who may not merge": lambda: Screen(_left(Reason.LABEL_WITHOUT_RIGHT, 0, queued_by="linus")),
     "The queue is full": lambda: Screen(_left(Reason.QUEUE_FULL, 0)),
+    "It waits for a scarce runner": lambda: Screen(
+        _notice(NoticeKind.BLOCKED, 20, reason=Reason.RUNNERS_BUSY, detail="gpu: 2 of 2 busy")
+    ),
     "A maintainer paused the queue": lambda: Screen(
         _left(Reason.PAUSED_BY_HAND, 20, detail="new runners", **_BY_LINUS)
     ),

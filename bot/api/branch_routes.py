@@ -12,6 +12,7 @@ from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, json_data, payload, query
 from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import QueueAnswer, QueuesAnswer
+from notifications.render.flake_issue import flake_issue
 from queue_engine.commands.commands import FARTHEST
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
@@ -24,10 +25,11 @@ from queue_engine.effects.context import Change
 from queue_engine.queries.queue_statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 from queue_engine.queries.shadow_report import ShadowFigures, load_shadow_report
-from queue_engine.store.departures import DepartureQuery
+from queue_engine.store.departures import DepartureQuery, FlakyKind
 
 _PAUSE, _FREEZE = f"{routes.BRANCH}/pause", f"{routes.BRANCH}/freeze"
 
+_NAME = 300
 _LINE = r"^[^\x00-\x1f\x7f]*$"
 
 
@@ -63,6 +65,20 @@ class StatisticsQuery(Payload):
     """Parameters of statistics: the number of days, today included, in UTC."""
 
     days: int = Field(USUAL_DAYS, ge=1, le=MOST_DAYS)
+
+
+class IssueQuery(StatisticsQuery):
+    """Parameters of an issue's text: what flakes, and whether that is a check, a job or a test."""
+
+    name: str = Field(min_length=1, max_length=_NAME)
+    kind: FlakyKind = "check"
+
+
+class IssueAnswer(AnswerModel):
+    """The text of an issue about a flaky check, job or test, in GitHub's Markdown; IMQ files none itself."""
+
+    title: str
+    body: str
 
 
 USUAL = timedelta(days=30)
@@ -193,17 +209,35 @@ class BranchRoutes(Routes):
     )
     async def statistics(self, request: web.Request) -> web.Response:
         """Answer 200, for the last 30 days without `days`; 404: hidden repository, or no queue."""
+        return web.json_response(json_data(await self._statistics(request, query(request, StatisticsQuery).days)))
+
+    @read(
+        f"{STATISTICS}/issue",
+        "write_flake_issue",
+        "Writes the text of an issue about a flaky check, job or test.",
+        query=IssueQuery,
+        answers={200: IssueAnswer},
+    )
+    async def issue(self, request: web.Request) -> web.Response:
+        """Answer 200; 404: hidden repository, no queue, or no flake of this name in these days."""
+        asked = query(request, IssueQuery)
+        text = flake_issue(await self._statistics(request, asked.days), asked.kind, asked.name)
+        if text is None:
+            raise ApiError(404, "no flake of this name in these days")
+        return web.json_response(json_data(IssueAnswer.model_validate(text)))
+
+    async def _statistics(self, request: web.Request, days: int) -> QueueStatistics:
+        """Load the statistics of a queue. Raises ApiError 404."""
         repository = await self._access.readable(request)
         branch = routes.branch_of(request)
-        first, last = period(self._engine.clock.now(), query(request, StatisticsQuery).days)
+        first, last = period(self._engine.clock.now(), days)
         async with self._engine.store.reading() as tx:
             if await tx.queues.find(repository.id, branch) is None:
                 raise routes.no_such_branch()
         policy = await self._engine.policies.of(repository, branch)
         async with self._engine.store.reading() as tx:
             wanted = DepartureQuery(first, last, frozenset({repository.id}), branch)
-            found = await load_statistics(tx, wanted, repository, policy)
-        return web.json_response(json_data(found))
+            return await load_statistics(tx, wanted, repository, policy)
 
     @read(
         f"{routes.REPOSITORY}/shadow",

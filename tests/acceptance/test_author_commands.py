@@ -14,6 +14,7 @@ from bot.cli.console import ExitCode
 from bot.cli.main import main
 from github_emulator import PullRequestOptions
 from queue_engine.domain.facts import Permission
+from queue_engine.store.departures import CheckCount, day_of
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World
@@ -225,3 +226,24 @@ async def test_markup_of_a_terminal_in_a_title_is_escaped(author: Author) -> Non
     output = (await author.imq("status")).output
     assert "\x1b" not in output
     assert "\\u001b[31mRed" in output
+
+
+async def test_author_reads_flakes_and_the_text_of_an_issue(author: Author) -> None:
+    """The figures of a flaky check, and an issue that is ready to file."""
+    world, pull = author.world, author.pull()
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    async with world.bot.engine.store.transaction() as tx:
+        [queue] = await tx.queues.all()
+        day = day_of(world.clock.now())
+        counted = [CheckCount("ci/test", 40, 4)]
+        await tx.statistics.count_checks(queue.repository.id, queue.base_branch, day, counted, pulls=3)
+    shown = await author.imq("flaky")
+    assert re.search(r"main +ci/test +fails 6\.\d% of 4\d runs +delayed 3, 0 before", shown.stdout)
+    issue = await author.imq("flaky", "ci/test")
+    assert issue.stdout.startswith("Flaky check: ci")
+    assert "Failures: 4 in 4" in issue.stdout
+    assert json.loads((await author.imq("flaky", "--json")).stdout)["flaky_checks"][0]["failures"] == 4
+    await author.imq("flaky", "gone", "--branch", "main", code=ExitCode.NOT_ALLOWED)

@@ -9,6 +9,7 @@ from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
     AuthorCommand,
     Session,
+    clone_or_stop,
     find_pull_request,
     open_session,
     repository_of_clone,
@@ -87,6 +88,46 @@ def _show_all(session: Session) -> None:
         say_line(line.strip(), "")
     if not rows:
         echo("No queue that you may see has pull requests.")
+
+
+@click.command(cls=AuthorCommand)
+@click.argument("name", required=False)
+@click.option("--kind", type=click.Choice(["check", "job", "test"]), default="check", help="What NAME is.")
+@click.option("--branch", help="Only of the queue of this base branch.")
+@repository_option
+@server_option
+@json_option
+def flaky(
+    name: str | None, kind: str, branch: str | None, repository: str | None, server: str | None, as_json: bool
+) -> None:
+    """Show the flaky checks of the last 30 days, or the text of an issue about NAME."""
+    session = open_session(server, as_json=as_json)
+    where = repository or repository_of_clone(session, clone_or_stop())
+    for each in [branch] if branch is not None else _branches(session, where):
+        path = f"{repository_path(where)}/branches/{quote(each, safe='')}/statistics"
+        ending = "" if name is None else f"/issue?kind={kind}&name={quote(name, safe='')}"
+        answer = session.call("GET", path + ending)
+        if name is not None and answer.status == _ABSENT and branch is None:
+            continue
+        session.refuse(answer)
+        if as_json:
+            echo_json(answer.body)
+        elif name is not None:
+            echo(f"{answer.body['title']}\n\n{answer.body['body']}")
+        else:
+            rows = [(each, found["name"], *_flakes(found)) for found in answer.body["flaky_checks"]]
+            for line in table(rows):
+                echo(line.strip())
+
+
+_ABSENT = 404
+
+
+def _flakes(found: Any) -> tuple[str, ...]:
+    """Format the figures of a flaky check."""
+    rate = "" if found["rate"] is None else f"fails {found['rate']:.1%} of {found['runs']} runs"
+    listed = "" if found["listed_until"] is None else f"listed until {found['listed_until']}"
+    return rate, f"delayed {found['pulls']}, {found['pulls_before']} before", listed
 
 
 @click.command(cls=AuthorCommand)

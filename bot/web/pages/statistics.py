@@ -20,13 +20,15 @@ from aiohttp import web
 from pydantic import Field
 
 from bot.api import routes
-from bot.api.branch_routes import STATISTICS, StatisticsQuery
+from bot.api.api_errors import ApiError
+from bot.api.branch_routes import STATISTICS, IssueQuery, StatisticsQuery
 from bot.api.payload import json_data, query
 from bot.api.routes import H
 from bot.web.addresses import queue_url
 from bot.web.pages.charts import Bar, columns, rows
 from bot.web.pages.render import duration
 from bot.web.pages.site import Pages, Site, get
+from notifications.render.flake_issue import flake_issue
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason, WaitKind
@@ -185,6 +187,10 @@ class Scope:
         """Return the address of the pull requests in which a job was flaky."""
         return self._list(days=days, job=name)
 
+    def issue_url(self, days: int, kind: str, name: str) -> str:
+        """Return the address of the text of an issue about a flake."""
+        return f"{self.address}/issue?{urlencode({'days': days, 'kind': kind, 'name': name})}"
+
     def _list(self, **query: object) -> str:
         return f"{self.address}/pulls?{urlencode(query)}"
 
@@ -299,6 +305,15 @@ class StatisticsPages(Pages):
         _, found = await self._load(request)
         return csv_response("statistics.csv", _FIGURES, _figures(found))
 
+    @_at("/issue")
+    async def _issue(self, request: web.Request) -> web.Response:
+        """Write the text of an issue, for people to copy."""
+        asked = query(request, IssueQuery)
+        _, found = await self._load(request, asked.days)
+        if (text := flake_issue(found, asked.kind, asked.name)) is None:
+            raise ApiError(404, "no flake of this name in these days")
+        return web.Response(text=f"{text.title}\n\n{text.body}\n", content_type="text/plain", charset="utf-8")
+
     @_at("/pulls")
     async def _pulls(self, request: web.Request) -> web.Response:
         asked = pulls_query(request)
@@ -334,9 +349,9 @@ class StatisticsPages(Pages):
                 return
             before = found[-1].id
 
-    async def _load(self, request: web.Request) -> tuple[Scope, QueueStatistics]:
+    async def _load(self, request: web.Request, days: int | None = None) -> tuple[Scope, QueueStatistics]:
         scope, engine = await scope_of(self._site, request), self._site.engine
-        wanted = scope.departures(statistics_query(request).days, engine.clock.now())
+        wanted = scope.departures(days or statistics_query(request).days, engine.clock.now())
         policy = None
         if scope.repository is not None and scope.branch is not None:
             policy = await engine.policies.of(scope.repository, scope.branch)
