@@ -255,10 +255,11 @@ class OutboxDispatcher:
         log.log(level, "outbox_item_will_be_sent_again", error=error, at=at.isoformat(), attempts=item.attempts + 1)
 
     async def _show_on_check_run(self, tx: Transaction, item: OutboxItem) -> None:
-        """Have the check run show the words that no comment can show now, unless it has newer ones."""
+        """Have the check run show the words that no comment can show now, unless it has these or newer ones."""
         assert item.notice is not None
-        shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, item.repository.id, item.number)
-        if shown is None or shown.at < item.notice.at:
+        key = (item.repository.id, item.number)
+        shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, *key)
+        if shown is None or shown.at < item.notice.at or not await tx.outbox.is_written(*key):
             due = self._clock.now()
             await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=due, notice=item.notice)
 

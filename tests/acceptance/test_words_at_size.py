@@ -63,6 +63,26 @@ async def test_each_of_many_pull_requests_labeled_at_once_has_a_word_although_co
         world.unsettled = "eight merges take longer than the content of an hour"
 
 
+async def test_each_of_many_labels_that_a_sweep_finds_has_a_word_although_content_is_scarce(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """IMQ looks for a check run of an earlier database first. Where there was none, it wrote none for hours."""
+    monkeypatch.setattr(pacing, "DOCUMENTED", FEW)
+    async with a_world(tmp_path) as world:
+        limit(world, FEW)
+        pulls = [world.open(f"add-{number}") for number in range(8)]
+        await world.pass_time(CI_TIME * 2)
+        await world.kill()
+        world.app.webhook_url = None
+        for pull in pulls:
+            pull.label(LABEL, by="mona")
+        await world.restart()
+        await world.pass_time(SOON)
+        assert without_word(world, pulls) == []
+        assert world.server.limits.violations == []
+        world.unsettled = "eight merges take longer than the content of an hour"
+
+
 async def red(world: World, pulls: list[Any]) -> None:
     """Each fails its own checks."""
     for number, pull in enumerate(pulls):

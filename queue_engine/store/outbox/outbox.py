@@ -76,6 +76,11 @@ SHOWN = select(outbox.c.notice, outbox.c.due_at, outbox.c.dead, outbox.c.error).
 SHOWN_SINCE = select(outbox.c.updated_at).where(_ITS_OWN, outbox.c.due_at.is_(None), outbox.c.dead.is_(False))
 _SENT = or_(outbox.c.remote_id.is_not(None), outbox.c.maybe_created)
 EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, or_(_SENT, outbox.c.due_at.is_not(None)))
+IS_WRITTEN = (
+    select(func.count())
+    .select_from(outbox)
+    .where(_ITS_OWN, or_(_SENT, outbox.c.due_at.is_not(None), outbox.c.written.is_not(None), outbox.c.dead))
+)
 IS_SENT = select(func.count()).select_from(outbox).where(_ITS_OWN, _SENT)
 SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
 SEARCH_AGAIN = Upsert(
@@ -340,6 +345,11 @@ class Outbox:
         """Return whether the comment or check run exists on GitHub, or may; unless `sent`, or may soon."""
         statement = IS_SENT if sent else EXISTS
         return bool((await self._connection.execute(statement, _its_own(kind, repository_id, number))).scalar_one())
+
+    async def is_written(self, repository_id: int, number: int) -> bool:
+        """Return whether IMQ wrote the desired check run, will write it, or gave up; False if it only searched."""
+        its_own = _its_own(OutboxKind.CHECK_RUN, repository_id, number)
+        return bool((await self._connection.execute(IS_WRITTEN, its_own)).scalar_one())
 
     async def claim(self, *, owner: str, now: datetime, lease: timedelta) -> OutboxItem | None:
         """Claim the longest due item without a lease, until `now + lease`; None if there is none."""
