@@ -3,7 +3,7 @@
 An action may read the event's payload by itself: tj-actions/changed-files, dorny/paths-filter and nrwl/nx-set-shas do
 nothing else. So what is not listed here is unknown.
 
-The lists rest on the actions' own source, read in August 2026: the newest commit, and the newest tag of each of the
+The lists rest on the actions' own source, read in August and November 2026: the newest commit, and the newest tag of each of the
 last six major versions, since a tag such as `@v4` moves. Searched were the payload, event name, references, actor and
 issue of `@actions/github`, the variables that GitHub sets from them, `action.yml`, and the actions that it uses.
 """
@@ -48,7 +48,7 @@ _IGNORING: dict[str, str] = {
     "haskell-actions": "setup",
     "helm": "kind-action",
     "hendrikmuhs": "ccache-action",
-    "hynek": "setup-cached-uv",
+    "hynek": "build-and-inspect-python-package setup-cached-uv",
     "ibiqlik": "action-yamllint",
     "ilammy": "msvc-dev-cmd setup-nasm",
     "jakebailey": "pyright-action",
@@ -108,6 +108,7 @@ _READING: dict[str, str] = {
     "`dependency-graph.ts`: only with the input in `_OF_PULLS`",
     "gradle/gradle-build-action": "v2 and v3, the same",
     "julia-actions/cache": "v1 to v3, `action.yml`: which old caches are deleted at the end",
+    "msys2/setup-msys2": "v1 and v2, `isValidEvent`, as actions/cache",
     "pre-commit/action": "v1 to v3: only with the input in `_OF_PULLS`, which v3 has no more",
     "ruby/setup-ruby": "v1, `bundler.js`: what is cached for merge_group",
     "sbt/setup-sbt": "v1, its `ampel/verify`: workflow_dispatch, in a step that never fails",

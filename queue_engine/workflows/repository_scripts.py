@@ -106,11 +106,15 @@ _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 SUBMODULES = ".gitmodules"
 _TABLE = re.compile(r"^(?=[ \t]*\[)", re.MULTILINE)
 _OF_LISTS = re.compile(
-    r"\s*\[+(?:tool\.(?:(?:ruff|black|isort|codespell|pyright|coverage)\b[\w.-]*|flit\.sdist|hatch\.build\.targets\.\w+"
-    r"|setuptools\.(?:packages\.find|package-data)|(?:poetry|flit)\.scripts)|project\.(?:gui-)?scripts|lib|test|bench)\]+(?=\s)(?!.*\bplugins\b)",
+    r"\s*\[+(?:tool\.(?:(?:ruff|black|isort|codespell|pyright|coverage)\b[\w.-]*|flit\.(?:module|sdist|scripts)"
+    r"|hatch\.build\.targets\.\w+|setuptools\.(?:packages\.find|package-data)|uv\.sources"
+    r"|poetry\.(?:scripts|urls|extras|(?:group\.[\w-]+\.)?dependencies))"
+    r"|project(?:\.(?:(?:gui-)?scripts|urls|optional-dependencies))?|dependency-groups|lib|test|bench)\]+(?=\s)"
+    r"(?!.*\bplugins\b)",
     re.DOTALL,
 )
-"""Tables of files that are looked at or packed, and the product and its tests in Cargo.toml: they start no script.
+"""Tables of what a package is and needs, of files that are looked at or packed, and of the product and its tests in
+Cargo.toml: they start no script.
 
 Commands that a package installs are followed where something names them.
 """
@@ -150,6 +154,7 @@ _LOADS: Mapping[str, str] = {
     "phing ant": "build.xml",
     "mix": "mix.exs test/test_helper.exs config/*.exs",
     "rebar3": "rebar.config rebar.config.script",
+    "build-and-inspect-python-package": f"{_PYTHON} hatch_build.py",
     "poe rye hatch pdm uv poetry pixi tox pytest py.test cibuildwheel": "pyproject.toml hatch_build.py",
     "pipenv": "Pipfile",
     "pytest py.test tox nox": "conftest.py **/conftest.py",
@@ -448,7 +453,8 @@ class RepositoryFiles:
         elif path.lower().endswith("justfile") or path.endswith(".just"):
             names += [name for each in _OF_JUST.findall(script) for name in (f"{each}.just", f"{each}/mod.just")]
         elif path.endswith(("pyproject.toml", "setup.cfg")):
-            named = set(_words(named_by))
+            own = commands_of(path, script, named_by) if _RUNNERS.search(named_by) else ""
+            named = {*_words(named_by), *_words(own)}
             points = [module for name, module in _ENTRY_POINT.findall(script) if name in named]
             points += [each for listed in _OF_TOOLS.findall(script) for each in _QUOTED.findall(listed)]
             names += [name for each in points for name in _modules(each)]
