@@ -3,9 +3,10 @@
 An action may read the event's payload by itself: tj-actions/changed-files, dorny/paths-filter and nrwl/nx-set-shas do
 nothing else. So what is not listed here is unknown.
 
-The lists rest on the actions' own source, read in August and November 2026: the newest commit, and the newest tag of each of the
-last six major versions, since a tag such as `@v4` moves. Searched were the payload, event name, references, actor and
-issue of `@actions/github`, the variables that GitHub sets from them, `action.yml`, and the actions that it uses.
+The lists rest on the actions' own source, read in August and November 2026: the newest commit, and the newest tag of
+each of the last six major versions, since a tag such as `@v4` moves. Searched were the payload, event name, references,
+actor and issue of `@actions/github`, the variables that GitHub sets from them, `action.yml`, and the actions that it
+uses.
 """
 
 _IGNORING: dict[str, str] = {
