@@ -39,7 +39,8 @@ async def assert_landings_proved(store: Store) -> None:
     for each in found:
         record = landing_in(line_of(each), keys)
         assert record == each.record
-        assert len(json.dumps(record)) < 4096
+        # A train of 20 is below 4 KB, too.
+        assert len(json.dumps(record)) < 4096 + 128 * max(0, len(record["members"]) - 20)
 
 
 def verified_by_hand(envelope: Mapping[str, Any], public: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, ReadFact, SaveRun, Verdict, Wait
-from queue_engine.planner.check_limits import check_deadline
+from queue_engine.planner.check_limits import check_deadline, check_limit
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import CHECKING, MINUTE, NOW, POLICY, entry, facts_with, judged_run, report, rules
 
@@ -61,6 +61,20 @@ def test_start_that_the_first_poll_finds_is_the_reported_one_except_by_actions(s
     found = judged(entry(status=CHECKING), shown, at=NOW + 15 * MINUTE)
     assert isinstance(found, Wait)
     assert found.run.checks_started_at == start
+
+
+@pytest.mark.parametrize(
+    ("measured", "configured", "limit"),
+    [(1800, None, 1800), (1800, 3600, 1800), (7200, 3600, 3600), (None, 3600, 3600), (None, None, LIMIT.seconds)],
+)
+def test_measured_time_counts_up_to_the_configured_one(
+    measured: int | None, configured: int | None, limit: int
+) -> None:
+    """P5: three times the usual time of a check, and never more than the configuration allows."""
+    front = changed(entry(status=CHECKING), check_limits=None if measured is None else {"ci": measured})
+    timeout = None if configured is None else timedelta(seconds=configured)
+    policy = replace(POLICY, checks=replace(POLICY.checks, timeout=timeout))
+    assert check_limit(front.run, policy, ("ci",)) == timedelta(seconds=limit)
 
 
 def test_check_that_never_starts_leaves_after_a_day_more() -> None:
