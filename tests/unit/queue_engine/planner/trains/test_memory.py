@@ -6,6 +6,7 @@ from json import dumps, loads
 
 from queue_engine.config.model import TrainRules
 from queue_engine.domain.facts import RequiredCheck
+from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.policy import TrainSplit
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.planner.queue_plan import ahead_of_tested_alone, follow_queue, slots, visible
@@ -273,6 +274,20 @@ def test_trees_whose_checks_were_cancelled_are_forgotten_after_many_others() -> 
         memory = memory.with_cancelled(str(number)).with_cancelled("often")
     assert len(memory.cancelled) == 200
     assert (memory.cancelled["often"], memory.cancelled["299"], memory.cancelled.get("0")) == (300, 1, None)
+
+
+def test_memory_of_many_runs_keeps_the_newest_alone() -> None:
+    """P5: what plans remember is bounded, however long a queue has trains."""
+    memory = Memory()
+    for number in range(400):
+        key = str(number)
+        memory = memory.with_tip(key).with_tips([f"{key}-passed"]).with_result(key, passed=False)
+        memory = memory.with_proof(key, LandingProof((), None, "")).with_duration(number).with_span(number, number + 1)
+        memory = memory.with_failure(FailingChecks(number, (number,), ()))
+    kept = memory.tips, memory.results, memory.proofs, memory.durations, memory.spans, memory.failed
+    assert [len(each) for each in kept] == [100, 200, 20, 20, 20, 50]
+    newest = memory.tips[-1], [*memory.results][-1], [*memory.proofs][-1], memory.durations[-1], memory.failed[-1].run
+    assert newest == ("399-passed", "399", "399", 399, 399)
 
 
 def test_known_failure_of_a_tree_counts_once_and_a_lone_one_is_tested_again() -> None:
