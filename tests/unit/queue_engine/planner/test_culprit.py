@@ -1,0 +1,96 @@
+"""The search for a culprit, simulated: breakages, flakes, and an environment that fails, from seeds."""
+
+import random
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from math import log2
+from statistics import median
+
+import pytest
+
+from queue_engine.domain.culprit import BaseCommit, CommitResult, CulpritOutcome, CulpritSearch
+from queue_engine.planner.culprit import judge_culprit, posterior
+from tests.unit.queue_engine.examples import NOW
+
+LENGTHS = (1, 1, 2, 3, 4, 5, 8, 8, 12, 16)
+"""How many commits landed since the base was green."""
+FLAKES = (0.0, 0.01, 0.03, 0.05)
+"""How often a job fails for nothing: also more often than the planner believes."""
+MISSED = 0.02
+
+
+def a_search(length: int) -> CulpritSearch:
+    """A search whose tip failed once on the base; #1 to #length landed since it was green."""
+    commits = tuple(BaseCommit(f"{place:040x}", place or None) for place in range(length + 1))
+    first = CommitResult(length, passed=False, at=NOW, on_base=True)
+    return CulpritSearch(1, "ci/test", None, commits, (first,), started=NOW, green_at=NOW - timedelta(days=1))
+
+
+@dataclass(slots=True)
+class Breakage:
+    """What is really wrong: a commit, by its place; 0 the environment; one after the last nothing."""
+
+    random: random.Random
+    length: int
+    place: int
+    flakes: float
+    heals_after: int
+    results: int = 1
+
+    def fails(self, place: int) -> bool:
+        """Run the check on a commit."""
+        self.results += 1
+        breaks = 1 <= self.place <= place if self.place else self.results <= self.heals_after
+        return self.random.random() >= MISSED if breaks else self.random.random() < self.flakes
+
+
+def a_breakage(seed: int) -> Breakage:
+    """A breakage, seven of ten by a pull request."""
+    chance = random.Random(seed)
+    length, kind = chance.choice(LENGTHS), chance.random()
+    place = 0 if kind < 0.15 else length + 1 if kind < 0.3 else chance.randint(1, length)
+    heals = chance.randint(1, 6) if chance.random() < 0.5 else 1000
+    return Breakage(chance, length, place, chance.choice(FLAKES), heals)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a search ended: the place that was named, and reverted, and the CI runs until it was named."""
+
+    named: int | None
+    reverted: int | None
+    runs: int
+
+
+def searched(truth: Breakage) -> Found:
+    """Search as IMQ does: rerun the tip, then test commits until the planner ends."""
+    search = a_search(truth.length)
+    rerun = CommitResult(truth.length, passed=not truth.fails(truth.length), at=NOW, on_base=True)
+    search = replace(search, results=(*search.results, rerun))
+    if rerun.passed:
+        return Found(None, None, search.runs)
+    runs = None
+    while True:
+        verdict = judge_culprit(search, reverts=True)
+        if verdict.named is not None and runs is None:
+            runs = search.runs
+        search = replace(search, named=verdict.named)
+        if verdict.outcome is not None:
+            named = verdict.named if verdict.outcome is CulpritOutcome.NAMED else None
+            return Found(named, named if verdict.agreed else None, search.runs if runs is None else runs)
+        if verdict.test is not None:
+            result = CommitResult(verdict.test, passed=not truth.fails(verdict.test), at=NOW)
+            search = replace(search, results=(*search.results, result))
+
+
+@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(200), marks=pytest.mark.long)])
+def test_seeded_breakages_name_the_right_culprit_and_revert_no_other(seeds: range) -> None:
+    """P5: at least 95 % right, no false revert, at most 2 + log2(n) runs in the median."""
+    cases = [(truth.place, truth.length, searched(truth)) for truth in map(a_breakage, seeds)]
+    broken = [(place, found) for place, length, found in cases if 1 <= place <= length]
+    assert sum(found.named == place for place, found in broken) >= 0.95 * len(broken)
+    blamed = [(place, found.named) for place, _, found in cases if found.named not in (None, place)]
+    assert len(blamed) <= 0.03 * len(cases)
+    assert [found for place, _, found in cases if found.reverted not in (None, place)] == []
+    assert sum(found.reverted is not None for _, found in broken) >= 0.8 * len(broken)
+    assert median(found.runs - log2(length) for _, length, found in cases) <= 2
