@@ -47,7 +47,7 @@ from bot.gateway.github_app import App
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection, Page
 from bot.gateway.http.limits import Budget
-from bot.gateway.merges import HeadBranches, MergeApi, disable_auto_merge, head_pushes
+from bot.gateway.merges import HeadBranches, MergeApi, disable_auto_merge, head_pushes, revert_pull_request
 from bot.gateway.people import People, Teams
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -193,6 +193,9 @@ class Gateway(CandidateApi, MergeApi):
 
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
         return await disable_auto_merge(self._connection, repository, node_id)
+
+    async def revert_pull_request(self, repository: Repository, node_id: str, title: str, body: str) -> int:
+        return await revert_pull_request(self._connection, repository, node_id, title, body)
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         issues = await self._connection.items(

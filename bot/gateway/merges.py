@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
+from pydantic import Field
 
 from bot.gateway import conversions
 from bot.gateway.http.client import Call, Unsupported, check, parse_answer
@@ -115,7 +116,7 @@ def _pending(data: Any) -> PendingMerge:
 _DISABLE = """mutation DisableAutoMerge($pull: ID!) {
   disablePullRequestAutoMerge(input: {pullRequestId: $pull}) { clientMutationId }
 }"""
-_NOTHING_TO_DISABLE = "UNPROCESSABLE"
+_UNPROCESSABLE = "UNPROCESSABLE"
 
 
 async def disable_auto_merge(connection: Connection, repository: Repository, node_id: str) -> bool:
@@ -127,12 +128,51 @@ async def disable_auto_merge(connection: Connection, repository: Repository, nod
     """
     try:
         answer = await connection.ask(repository, _DISABLE, {"pull": node_id})
-        if any(error.type == _NOTHING_TO_DISABLE for error in answer.errors):
+        if any(error.type == _UNPROCESSABLE for error in answer.errors):
             return False
         check(answer, [("disablePullRequestAutoMerge",)])
     except (NotFound, Unsupported) as missing:
         raise Forbidden(f"GitHub offers no way to disable auto-merge: {missing}", status=403) from missing
     return True
+
+
+_REVERT = """mutation Revert($pull: ID!, $title: String!, $body: String!) {
+  revertPullRequest(input: {pullRequestId: $pull, title: $title, body: $body}) { revertPullRequest { number } }
+}"""
+_UNEXPLAINED = "something went wrong"
+"""GitHub's words for a fault of its own, such as a time limit."""
+
+
+class _Reverted(ReadModel):
+    number: int
+
+
+class _RevertPayload(ReadModel):
+    revert: _Reverted = Field(alias="revertPullRequest")
+
+
+class _RevertAnswer(ReadModel):
+    payload: _RevertPayload = Field(alias="revertPullRequest")
+
+
+async def revert_pull_request(
+    connection: Connection, repository: Repository, node_id: str, title: str, body: str
+) -> int:
+    """`revertPullRequest`, which only GraphQL has (changelog of 2023-01-27; cli/cli #8826 calls it).
+
+    No source quotes what GitHub answers about a conflict, so each error of this field counts as one, unless its type or
+    its words say otherwise. Raises Invalid for that, and Forbidden where this GitHub has no such mutation.
+    """
+    try:
+        answer = await connection.ask(repository, _REVERT, {"pull": node_id, "title": title, "body": body})
+        for error in answer.errors:
+            of_field = bool(error.path) and answer.data is not None and error.type in (None, "", _UNPROCESSABLE)
+            if of_field and _UNEXPLAINED not in error.message.lower():
+                raise Invalid(error.message, status=422)
+        check(answer, [("revertPullRequest",)])
+    except Unsupported as missing:
+        raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
+    return parse_answer(_RevertAnswer, answer.data).payload.revert.number
 
 
 class HeadBranches:

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from notifications.render.body import is_mismatch, kind_text, opening, paragraphs, position_text
+from notifications.render.culprit_text import culprit_paragraphs
 from notifications.render.escape import one_line
 from notifications.render.replies import render_replies
 from notifications.render.timeline_text import Events, details_block, history_lines, moved_since
 from notifications.render.train_text import state_sentence
 from notifications.texts.history import SUMMARY
+from queue_engine.domain.culprit import CulpritOutcome
 from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.domain.model import Repository
 from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind
@@ -32,7 +34,9 @@ def render_comment(
     shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice, facts)
     hidden = f"{MARKER} {notice.kind.value} -->"
     if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
-        parts = [f"{hidden}\n{opening(notice)}", state_sentence(notice), shown, details_block(events, before=body)]
+        blamed = culprit_paragraphs(notice)
+        parts = [f"{hidden}\n{opening(notice)}", *blamed, state_sentence(notice), shown]
+        parts.append(details_block(events, before=body))
     else:
         parts = [f"{hidden}\n{opening(notice)}", *body, shown, details_block(events)]
     return "\n\n".join(part for part in parts if part is not None) + "\n"
@@ -45,6 +49,8 @@ def content(body: str) -> str:
 
 def must_act(notice: Notice) -> bool:
     """Whether the pull request is not queued, and lands only after a person acts."""
+    if notice.culprit is not None:
+        return notice.culprit.outcome is not CulpritOutcome.UNCERTAIN and notice.culprit.revert is None
     if notice.reason is None or notice.kind in WAITING:
         return False
     return REASONS[notice.reason].next_actor is not ReasonActor.NONE

@@ -52,6 +52,7 @@ async def enqueue(
     taken: Snapshot | None = None,
     may_wait: bool = False,
     source: ConsentKind = ConsentKind.CALL,
+    order: EntryOrder | None = None,
 ) -> Queued:
     """Queue the present head of a pull request on behalf of this person, or only `head_sha`, if given.
 
@@ -62,7 +63,9 @@ async def enqueue(
     if (entry := case.entry) is None:
         taken, case = await _read_snapshot(engine, case, by, taken)
         head = head_sha or taken.pull.head_sha
-        return await _admit(engine, EnqueueRequest(case, by, head, may_wait=may_wait, source=source), taken)
+        return await _admit(
+            engine, EnqueueRequest(case, by, head, may_wait=may_wait, source=source, order=order), taken
+        )
     permission = None if taken is None else taken.permission
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     assert_may_queue(policy, by, permission or await engine.github.permission(case.repository, by))

@@ -26,6 +26,7 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import (
     FIX,
     Candidates,
+    CulpritPolicy,
     PriorityLabel,
     RerunLimit,
     RunSlots,
@@ -457,6 +458,7 @@ CAPACITY = Kind(
 PRIORITIES = Kind(Annotated[dict[Label, LabelPriority], Field(max_length=MOST)], _priorities, _priorities_shown)
 CANDIDATES = one_of(*Candidates, before=_off_or_auto)
 FORKS = one_of(*TrainForks, before=_off_or_on)
+CULPRIT = one_of(*CulpritPolicy, before=lambda value: "off" if value is False else value)
 WINDOWS = Kind(
     Annotated[list[FreezeRule], Field(max_length=_MOST_FREEZES)],
     lambda windows: tuple(each.freeze() for each in windows),

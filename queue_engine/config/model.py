@@ -19,6 +19,7 @@ from queue_engine.domain.policy import (
     MOST_MEMBERS,
     Candidates,
     CommentPolicy,
+    CulpritPolicy,
     FreezeWindow,
     GithubMergePolicy,
     Mode,
@@ -592,6 +593,14 @@ class Policy:
         "Whether IMQ tests several pull requests in one CI run, and how.",
         lambda value: {"candidates": value} if isinstance(value, str | bool) else value,
         Literal["off", "auto", "push", "pull_request", "dispatch"],
+    )
+    culprit: CulpritPolicy = key(
+        CulpritPolicy.OFF,
+        kinds.CULPRIT,
+        Shared(keys.rather(*CulpritPolicy), "`off`, or `name` in place of `revert`", _BRANCHES),
+        "What IMQ does when the base fails a check that had passed for the landing: `name` tests landed commits on "
+        "branches of its own, and names the pull request that broke the base; `revert` also opens and queues its "
+        "revert.",
     )
     labels: OutcomeLabels = section(OutcomeLabels, "Labels that IMQ sets when a pull request leaves its queue.")
     freeze: FreezeRules = section(FreezeRules, "When nothing lands.")

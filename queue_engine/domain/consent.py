@@ -17,6 +17,8 @@ class ConsentKind(StrEnum):
     """`/queue` by the author, for whom this person had asked by `/delegate`."""
     CALL = "call"
     """A call of the API."""
+    REVERT = "revert"
+    """The configuration, which has IMQ revert what broke the base; the person queued that."""
     AUTO_MERGE = "auto_merge"
     """GitHub's button, where the configuration has it queue."""
     OWN_UPDATE = "own_update"

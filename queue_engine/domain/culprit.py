@@ -8,6 +8,8 @@ from queue_engine.domain.run import CandidateTrigger
 
 CULPRIT = "culprit"
 """The timeline's event of each result of a search, with the search as data."""
+REVERT_JOB = "revert_culprit"
+"""Kind of the job that opens the revert of a culprit without being asked."""
 REVERTED = "reverted"
 """The timeline's event of a revert that IMQ opened: of the pull request that is reverted, with `revert`, its number."""
 
@@ -102,7 +104,6 @@ class CulpritSearch:
     """None while the search goes on."""
     revert: int | None = None
     """The pull request that reverts the culprit, if IMQ opened it by itself."""
-    reverted_at: datetime | None = None
     id: int | None = None
 
     @property

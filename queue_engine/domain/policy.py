@@ -89,6 +89,17 @@ class Candidates(StrEnum):
     DISPATCH = "dispatch"
 
 
+class CulpritPolicy(StrEnum):
+    """What IMQ does when the base fails a check that had passed for the landing."""
+
+    OFF = "off"
+    """Nothing."""
+    NAME = "name"
+    """It tests landed commits on branches of its own, and names the pull request that broke the base."""
+    REVERT = "revert"
+    """It also opens the revert of that pull request, and queues it."""
+
+
 class TrainSplit(StrEnum):
     """How IMQ finds the member for which a run of several failed."""
 

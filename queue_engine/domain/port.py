@@ -466,6 +466,13 @@ class Writes(Protocol):
         """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
         raise AssertionError
 
+    async def revert_pull_request(self, repository: Repository, node_id: str, title: str, body: str) -> int:
+        """GraphQL `revertPullRequest`: open a pull request that reverts a merged one; returns its number.
+
+        Raises Invalid where GitHub cannot revert it, as by a conflict, and Forbidden without the permission.
+        """
+        raise AssertionError
+
     async def redeliver(self, number: int) -> None:
         """Redeliver one webhook, as GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
         raise AssertionError

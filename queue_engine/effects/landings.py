@@ -6,13 +6,16 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import HeadConsent
+from queue_engine.domain.culprit import CULPRIT, CulpritSearch
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, is_proved, result_of
-from queue_engine.domain.model import Entry
+from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue
 from queue_engine.domain.run import Run, RunMember
+from queue_engine.effects import notices
 from queue_engine.effects.context import Change
 from queue_engine.rules.proof import mark_of
+from queue_engine.store.culprits import as_data
 
 
 async def record_landing(
@@ -47,6 +50,15 @@ async def record_landing(
         if await change.tx.landings.add(record, change.now, *await change.sign(change.tx, record, change.now, is_read)):
             return is_proved(record)
     raise InvariantError("the key that signs landings cannot be stored")
+
+
+async def announce_culprit(change: Change, queue: Queue, search: CulpritSearch, policy: Policy) -> None:
+    """Record what a search found, for pages, sinks and programs; a culprit's comment names it, too."""
+    number = search.culprit
+    await change.record(CULPRIT, queue, number=WHOLE_QUEUE if number is None else number, data=as_data(search))
+    landed = () if number is None else await change.tx.landings.of_pull_request(queue.repository.id, number)
+    if landed:
+        await notices.announce_culprit(change.tx, queue.repository, landed[-1], search, policy, change.now)
 
 
 def landing_data(

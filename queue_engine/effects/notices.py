@@ -11,8 +11,10 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.culprit import CulpritSearch
 from queue_engine.domain.departure import Cause, DequeueReason, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
+from queue_engine.domain.landing_record import LandingRecord
 from queue_engine.domain.model import Entry, EntryStatus, Repository, failing_in
 from queue_engine.domain.notice import WAITING, BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy
@@ -402,6 +404,27 @@ async def announce_reply(
     worded = with_custom_text(notice, policy)
     await tx.outbox.want(OutboxKind.COMMENT, repository, number, due=now, notice=worded)
     return True
+
+
+async def announce_culprit(
+    tx: Transaction, repository: Repository, landed: LandingRecord, search: CulpritSearch, policy: Policy, now: datetime
+) -> None:
+    """Have the comment of a landed pull request say that the base fails since then, or that this was too early."""
+    number, member = landed.number, landed.record["members"][-1]
+    shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    notice = Notice(
+        kind=NoticeKind.LANDED,
+        number=number,
+        base_branch=landed.base_branch,
+        head_sha=member["head"],
+        at=now,
+        landed_sha=landed.sha,
+        trigger_label=policy.trigger_label,
+    )
+    if shown is not None and shown.kind is NoticeKind.LANDED:
+        notice = shown
+    found = {"culprit": search, "people": (member["author"],)}
+    await announce(tx, repository, notice.model_copy(update=found), policy, due=now)
 
 
 async def progress_notice(

@@ -23,6 +23,7 @@ from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
 from queue_engine.effects.record import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
+from queue_engine.executor.culprit import search_later
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.queue_plan import QueueAction, QueueChange
@@ -172,6 +173,7 @@ async def hold_for_base(
         red = RedBase(check.name, tip, now, 0, later, check.app_id, failing=failing)
         # Only a move of the base sets the polls of a broken workflow file back to none.
         await change.tx.red_bases.note(queue.id, replace(red, polls=1) if red.is_workflow else red)
+        await search_later(change, queue, policy, tip, check.name)
     return now
 
 

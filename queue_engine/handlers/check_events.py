@@ -21,6 +21,7 @@ from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, Conversatio
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import set_aside
+from queue_engine.executor.culprit import note_failure, process_of
 from queue_engine.handlers.lost_deliveries import read_again
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
@@ -49,6 +50,8 @@ class CheckReports:
     async def reported(self, webhook: CheckWebhook) -> None:
         """Handle a check's report on a commit: an entry's candidate, a head to be bound, or a red base's tip."""
         repository = webhook.repository
+        if isinstance(webhook, CheckOutcome) and not webhook.passed:
+            await note_failure(self._engine, repository.id, webhook.head_sha, webhook.check_name)
         if not await self._may_count((repository.id, webhook.head_sha)):
             return
         uncounted = await self._uncounted_on(webhook)
@@ -68,6 +71,8 @@ class CheckReports:
                     await _count_together(change, run, webhook)
             await change.tx.red_bases.reported(repository.id, webhook.head_sha, change.now)
             await change.tx.stalls.reported(repository.id, webhook.head_sha, change.now, webhook.check_name)
+            if (searching := await change.tx.culprits.waiting(repository.id, webhook.head_sha)) is not None:
+                await change.tx.jobs.hasten(process_of(searching), change.now)
         if isinstance(webhook, CheckOutcome):
             await self._judge_waiting(webhook)
 
@@ -99,9 +104,10 @@ class CheckReports:
             under_way = await tx.candidate_commits.under_way(repositories)
             red = await tx.red_bases.tips(repositories)
             stalled = await tx.stalls.repositories(repositories)
+            searched = await tx.culprits.awaited(repositories)
         return [
             repository_id in stalled
-            or (repository_id, sha) in red
+            or (repository_id, sha) in red | searched
             or any(
                 of == repository_id and (head != sha if candidate is None else candidate == sha)
                 for of, head, candidate in under_way

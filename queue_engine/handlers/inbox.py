@@ -14,6 +14,7 @@ import structlog
 
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.label_order import EARLIER_LABEL
+from queue_engine.admission.reverts import revert_culprit
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -25,6 +26,7 @@ from queue_engine.core.read_model import adapter
 from queue_engine.core.timing import backoff
 from queue_engine.core.timing.backoff import OUTDATED
 from queue_engine.domain import webhooks
+from queue_engine.domain.culprit import REVERT_JOB
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import (
     Forbidden,
@@ -48,6 +50,7 @@ from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
+from queue_engine.executor.culprit import CULPRIT_JOB, find_culprit
 from queue_engine.executor.landing import GREEN_JOB, move_green
 from queue_engine.executor.proof_marks import EXPIRE_JOB, delete_expired
 from queue_engine.handlers.branch_events import Branches
@@ -158,6 +161,8 @@ class Inbox:
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
+            CULPRIT_JOB: patient(partial(find_culprit, self._engine)),
+            REVERT_JOB: patient(partial(revert_culprit, self._engine)),
             GREEN_JOB: patient(partial(move_green, self._engine)),
             EXPIRE_JOB: patient(partial(delete_expired, self._engine)),
             **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},

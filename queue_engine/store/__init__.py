@@ -28,6 +28,7 @@ from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.store.action_records import ActionRecords
 from queue_engine.store.consents import Consents, Ledgers
+from queue_engine.store.culprits import Culprits
 from queue_engine.store.departures import Departures, PendingMerges, Statistics
 from queue_engine.store.entries import Entries, QueueBatch
 from queue_engine.store.figures import Figures, Processes, RateLimits
@@ -100,6 +101,7 @@ class Transaction:
     answers = _of(CommandReplies)
     candidate_commits = _of(CandidateCommits)
     configuration_files = _of(ConfigFiles)
+    culprits = _of(Culprits)
     departures = _of(Departures)
     depths = _of(Depths)
     entries = _of(Entries)

@@ -227,6 +227,18 @@ landings = Table(
 )
 """One row for each landing, stored in its transaction. The other columns repeat parts of `record`, which is signed."""
 
+culprits = Table(
+    "culprits",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("queue_id", ForeignKey("queues.id"), nullable=False, index=True),
+    Column("repository_id", BigInteger, nullable=False),
+    Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
+    Column("commit", String(64), index=True),
+    Column("search", JSON, nullable=False),
+)
+"""Searches for the landing that made a base red. `commit` is the one whose checks a search waits for."""
+
 landing_keys = Table(
     "landing_keys",
     metadata,

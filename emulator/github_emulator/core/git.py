@@ -304,6 +304,10 @@ class Git:
         ancestor = self.tree(parents[0]) if parents else self.write_tree(None, {})
         return self._clean(self._store.merge_trees(ancestor, self.tree(onto), self.tree(sha)))
 
+    def revert_tree(self, sha: str, before: str, onto: str) -> str | None:
+        """The tree of commit `onto` without the changes from `before` to `sha`; None on a conflict."""
+        return self._clean(self._store.merge_trees(self.tree(sha), self.tree(onto), self.tree(before)))
+
     def _clean(self, index: pygit2.Index) -> str | None:
         return None if index.conflicts is not None else str(index.write_tree(self._store))
 

@@ -15,7 +15,7 @@ from github_emulator.state import Actor, PullRequest
 
 def disable_auto_merge(github: GitHub, caller: Caller, actor: Actor, given: dict[str, Any]) -> dict[str, Any]:
     """Disable the auto-merge of a pull request. Raises Refused where it is not enabled."""
-    pull = _pull_request(github, caller, given["pullRequestId"])
+    pull = pull_request(github, caller, given["pullRequestId"])
     if actor.app is not None and not (actor.may("contents") and actor.may("pull_requests")):
         raise not_accessible()
     if pull.auto_merge is None:
@@ -24,7 +24,8 @@ def disable_auto_merge(github: GitHub, caller: Caller, actor: Actor, given: dict
     return {"clientMutationId": given.get("clientMutationId")}
 
 
-def _pull_request(github: GitHub, caller: Caller, wanted: str) -> PullRequest:
+def pull_request(github: GitHub, caller: Caller, wanted: str) -> PullRequest:
+    """Find a pull request that the caller may see by its id in GraphQL. Raises Refused."""
     for repository in github.state.repositories.values():
         for pull in repository.pulls.values():
             if node_id("PullRequest", pull.id) == wanted and visible(github, caller, repository):

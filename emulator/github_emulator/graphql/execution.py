@@ -30,6 +30,7 @@ from github_emulator.graphql.check_runs import MUTATION, create_check_run
 from github_emulator.graphql.connections import Cost, Info, MissingPageSize, cost_of
 from github_emulator.graphql.objects import May, Objects, View
 from github_emulator.graphql.ref_updates import update_refs
+from github_emulator.graphql.reverts import revert_pull_request
 from github_emulator.payloads import timestamp
 from github_emulator.state import Repository
 
@@ -113,6 +114,7 @@ class Execution:
                 "updateRefs": self._update_refs,
                 MUTATION: self._create_check_run,
                 "disablePullRequestAutoMerge": self._disable_auto_merge,
+                "revertPullRequest": self._revert_pull_request,
             },
             variable_values=dict(self._variables),
             operation_name=self._operation,
@@ -168,6 +170,13 @@ class Execution:
     def _disable_auto_merge(self, _info: Info, input: dict[str, Any]) -> dict[str, Any]:
         assert self._caller.actor is not None
         return disable_auto_merge(self._github, self._caller, self._caller.actor, input)
+
+    def _revert_pull_request(self, _info: Info, input: dict[str, Any]) -> dict[str, Any]:
+        assert self._caller.actor is not None
+        try:
+            return revert_pull_request(self._github, self._caller, self._caller.actor, input)
+        except ApiError as error:
+            raise errors.of_rest(error) from error
 
     def _rate_limit(self, budget: Budget) -> dict[str, Any]:
         return {

@@ -189,6 +189,15 @@ def _queues() -> None:
     for columns in (("repository_id", "sha"), ("repository_id", "tree"), ("repository_id", "number")):
         op.create_index(f"ix_landings_{'_'.join(columns)}", "landings", columns)
     op.create_table(
+        "culprits",
+        sa.Column("id", _COUNTER, primary_key=True, autoincrement=True),
+        sa.Column("queue_id", _COUNTER, sa.ForeignKey("queues.id"), nullable=False, index=True),
+        sa.Column("repository_id", sa.BigInteger(), nullable=False),
+        sa.Column("at", _INSTANT, nullable=False),
+        sa.Column("commit", sa.String(64), index=True),
+        sa.Column("search", _JSON, nullable=False),
+    )
+    op.create_table(
         "landing_keys",
         sa.Column("id", sa.String(64), primary_key=True),
         sa.Column("public", sa.String(64), nullable=False),

@@ -32,6 +32,7 @@ WRITES = {
     "rerun",
     "cancel_run",
     "disable_auto_merge",
+    "revert_pull_request",
     "delete_branch",
     "delete_ref",
     "write_notes",

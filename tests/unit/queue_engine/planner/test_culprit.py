@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from queue_engine.domain.culprit import BaseCommit, CommitResult, CulpritOutcome, CulpritSearch
-from queue_engine.planner.culprit import judge_culprit, posterior
+from queue_engine.planner.culprit import judge_culprit
 from tests.unit.queue_engine.examples import NOW
 
 LENGTHS = (1, 1, 2, 3, 4, 5, 8, 8, 12, 16)

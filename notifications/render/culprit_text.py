@@ -1,0 +1,49 @@
+"""Render what a search for the culprit found, for the comment of the pull request that it names. Pure."""
+
+from collections.abc import Iterable
+
+from notifications.render.escape import code, commit, instant, link, mention, pull_request
+from queue_engine.domain.culprit import CommitResult, CulpritOutcome, CulpritSearch
+from queue_engine.domain.notice import Notice
+
+NAMED = "**Since this pull request landed, {base} fails {check}, with a probability of {probability} %.**{people}"
+CONTRADICTED = (
+    "IMQ took this pull request for the cause of {check} failing on {base}. Later runs contradict that: "
+    "it is not known what broke the base."
+)
+EVIDENCE = "IMQ tested landed commits again, at {time}:"
+RESULT = "- {commit}{landed}: {result}"
+LANDED = ", {number}"
+PASSED, FAILED, ON_BASE = "passed", "failed", "{result} on the base"
+REVERTED = "IMQ opened {revert}, which reverts this pull request, and queues it. No action needed now."
+NEXT_STEP = (
+    "To take it back, comment `/revert`: IMQ opens the revert and queues it as a hotfix. "
+    "To land the change again after that, comment `/reland`."
+)
+_MOST = 20
+
+
+def culprit_paragraphs(notice: Notice, *, mentions: bool = True) -> Iterable[str]:
+    """Say what broke the base, by which runs, and what to do next."""
+    if (search := notice.culprit) is None or search.probability is None:
+        return
+    names = {"base": code(notice.base_branch), "check": code(search.check)}
+    if search.outcome is CulpritOutcome.UNCERTAIN:
+        yield CONTRADICTED.format(**names)
+        return
+    people = [each for person in notice.people if mentions and (each := mention(person)) is not None]
+    shown = f" {' '.join(people)}" if people else ""
+    yield NAMED.format(**names, probability=int(search.probability * 100), people=shown)
+    last = search.results[-1].at
+    lines = [_line(search, each) for each in search.results[-_MOST:]]
+    yield "\n".join([EVIDENCE.format(time=instant(last)), "", *lines])
+    yield NEXT_STEP if search.revert is None else REVERTED.format(revert=pull_request(search.revert))
+
+
+def _line(search: CulpritSearch, result: CommitResult) -> str:
+    tested = search.commits[result.place]
+    word = PASSED if result.passed else FAILED
+    if result.on_base:
+        word = ON_BASE.format(result=word)
+    landed = "" if tested.number is None else LANDED.format(number=pull_request(tested.number))
+    return RESULT.format(commit=commit(tested.sha), landed=landed, result=link(word, result.url))

@@ -1,0 +1,142 @@
+"""Open the revert of a landed pull request as a pull request, and queue it as a hotfix through the same gate.
+
+GitHub makes the commit. The timeline has which pull request reverts which, and the revert's description a mark, by
+which a job that died between the two finds it.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import structlog
+
+from queue_engine.admission.case import Case
+from queue_engine.admission.enqueue import enqueue
+from queue_engine.admission.rejection import RejectionError
+from queue_engine.core.jobs.job import Job
+from queue_engine.domain.consent import ConsentKind
+from queue_engine.domain.culprit import REVERTED
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound, StaleRead
+from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.model import EntryOrder, Repository
+from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.effects.context import Engine
+from queue_engine.effects.landings import announce_culprit
+from queue_engine.store import Transaction
+
+_log = structlog.get_logger("imq.reverts")
+
+_AT_MOST, _AT_MOST_IN = 3, timedelta(hours=1)
+"""Reverts in a repository that nobody asked for."""
+_HOTFIX = EntryOrder(hotfix=True, preempts=True, fixes_base=True)
+_MARK = "<!-- imq revert {number} -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """The pull request that reverts another, and why it is not in the queue, if it is not."""
+
+    number: int
+    refused: RejectionError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why GitHub opened no revert, in its own words."""
+
+    detail: str
+
+
+async def queue_revert(
+    engine: Engine, repository: Repository, pull: PullRequest, *, by: str, automatic: bool = False
+) -> Reverted | Refusal:
+    """Open the revert of a landed pull request and queue it, on behalf of this person. Raises GitHubError."""
+    number = await open_revert(engine, repository, pull, by=by)
+    if isinstance(number, Refusal):
+        return number
+    try:
+        taken = await engine.github.snapshot(repository, number, login=by)
+    except NotFound as lagging:
+        raise StaleRead("reads do not show the revert yet") from lagging
+    async with engine.store.reading() as tx:
+        entry = await tx.entries.find(repository.id, number)
+    if entry is not None or not taken.pull.open:
+        return Reverted(number)
+    source = ConsentKind.REVERT if automatic else ConsentKind.COMMAND
+    case, head = Case(repository, number), taken.pull.head_sha
+    try:
+        await enqueue(engine, case, by=by, head_sha=head, taken=taken, may_wait=True, source=source, order=_HOTFIX)
+    except RejectionError as refused:
+        return Reverted(number, refused)
+    return Reverted(number)
+
+
+async def revert_culprit(engine: Engine, job: Job) -> None:
+    """Open the revert of a culprit in the name of who queued it; never one of a revert, at most three an hour.
+
+    Raises GitHubError.
+    """
+    async with engine.store.reading() as tx:
+        queue = await tx.queues.get(int(job.request["queue_id"]))
+        assert queue is not None
+        repository = queue.repository
+        recent = await tx.culprits.since(repository.id, engine.clock.now() - _AT_MOST_IN)
+        search = next((each for each in await tx.culprits.of_queue(queue.id) if each.id == job.request["search"]), None)
+        number = None if search is None else search.culprit
+        landed = () if number is None else await tx.landings.of_pull_request(repository.id, number)
+    by = (
+        next((each["by"] for each in landed[-1].record["members"][-1]["consents"] if each["by"]), None)
+        if landed
+        else None
+    )
+    policy = await engine.policies.of(repository, queue.base_branch)
+    many = sum(each.revert is not None for each in recent) >= _AT_MOST
+    if search is None or number is None or by is None or many or policy.culprit is not CulpritPolicy.REVERT:
+        return
+    pull = await engine.github.pull_request(repository, number)
+    if is_revert(pull):
+        return
+    done = await queue_revert(engine, repository, pull, by=by, automatic=True)
+    if isinstance(done, Refusal):
+        _log.warning("no_revert", repository=repository.full_name, number=number, error=done.detail)
+        return
+    async with engine.change() as change:
+        search = replace(search, revert=done.number)
+        await change.tx.culprits.save(search)
+        await announce_culprit(change, queue, search, policy)
+
+
+async def open_revert(
+    engine: Engine, repository: Repository, pull: PullRequest, *, by: str, title: str | None = None
+) -> int | Refusal:
+    """Open the revert of a landed pull request, or return the open one that IMQ opened before. Raises GitHubError."""
+    github, mark = engine.github, _MARK.format(number=pull.number)
+    opened = await github.latest_pull_requests(repository)
+    own_login = await github.own_login()
+    async with engine.store.reading() as tx:
+        known = await revert_of(tx, repository.id, pull.number)
+    found = next((each.number for each in opened if mark in each.body and each.author == own_login), None)
+    if known is not None and found is None:
+        former = await github.pull_request(repository, known)
+        found = known if former.open else None
+    if found is None:
+        body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
+        try:
+            found = await github.revert_pull_request(repository, pull.node_id, title or f'Revert "{pull.title}"', body)
+        except (Forbidden, Invalid) as refusal:
+            return Refusal(refusal.message)
+    if found != known:
+        async with engine.change() as change:
+            queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
+            await change.record(REVERTED, queue, number=pull.number, data={"by": by, "revert": found})
+    return found
+
+
+async def revert_of(tx: Transaction, repository_id: int, number: int) -> int | None:
+    """Return the last pull request by which IMQ reverts this one."""
+    events = await tx.timeline.of_pull_request(repository_id, number)
+    return next((each.data["revert"] for each in reversed(events) if each.event == REVERTED), None)
+
+
+def is_revert(pull: PullRequest) -> bool:
+    """Whether a pull request reverts another one, by GitHub's own title or branch: IMQ reverts none by itself."""
+    return pull.title.startswith('Revert "') or pull.head_branch.startswith("revert-")

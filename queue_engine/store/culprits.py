@@ -1,0 +1,82 @@
+"""The searches for culprits, a row each; those of a queue that are older than ninety days go when a new one begins."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, bindparam, delete, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from queue_engine.core.read_model import adapter
+from queue_engine.domain.culprit import CulpritSearch
+from queue_engine.store.tables import culprits
+
+_KEPT = timedelta(days=90)
+_MOST = 20
+
+_ADD = insert(culprits).returning(culprits.c.id)
+_SAVE = update(culprits).where(culprits.c.id == bindparam("its_id"))
+_PURGE = delete(culprits).where(culprits.c.queue_id == bindparam("its_queue"), culprits.c.at < bindparam("before"))
+_LATEST = select(culprits).order_by(culprits.c.id.desc()).limit(_MOST)
+_AWAITED = select(culprits.c.repository_id, culprits.c.commit).where(
+    culprits.c.repository_id.in_(bindparam("repositories", expanding=True)), culprits.c.commit.is_not(None)
+)
+
+_WAITING = select(culprits.c.queue_id).where(
+    culprits.c.commit == bindparam("its_commit"), culprits.c.repository_id == bindparam("its_repository")
+)
+
+
+class Culprits:
+    """The searches, on one connection."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, search: CulpritSearch, repository_id: int) -> CulpritSearch:
+        """Store a new search, and return it with its id."""
+        await self._connection.execute(_PURGE, {"its_queue": search.queue_id, "before": search.started - _KEPT})
+        row = {"queue_id": search.queue_id, "repository_id": repository_id, "at": search.started, **_values(search)}
+        return replace(search, id=(await self._connection.execute(_ADD, row)).scalar_one())
+
+    async def save(self, search: CulpritSearch) -> None:
+        """Store a search. One job at a time follows a queue's, so that nothing has to be compared."""
+        await self._connection.execute(_SAVE, {"its_id": search.id, **_values(search)})
+
+    async def of_queue(self, queue_id: int) -> tuple[CulpritSearch, ...]:
+        """Return the last searches of a queue, the newest first."""
+        return await self._read(culprits.c.queue_id == queue_id)
+
+    async def since(self, repository_id: int, instant: datetime) -> tuple[CulpritSearch, ...]:
+        """Return the last searches of a repository that began since, the newest first."""
+        return await self._read(culprits.c.repository_id == repository_id, culprits.c.at >= instant)
+
+    async def awaited(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
+        """Return the commits of these repositories whose checks searches wait for."""
+        found = await self._connection.execute(_AWAITED, {"repositories": list(repository_ids)})
+        return {(row.repository_id, row.commit) for row in found}
+
+    async def waiting(self, repository_id: int, sha: str) -> int | None:
+        """Return the queue whose search waits for the checks of this commit."""
+        these = {"its_repository": repository_id, "its_commit": sha}
+        found: int | None = (await self._connection.execute(_WAITING, these)).scalar()
+        return found
+
+    async def _read(self, *conditions: Any) -> tuple[CulpritSearch, ...]:
+        return tuple(map(_search_of, await self._connection.execute(_LATEST.where(*conditions))))
+
+
+def _values(search: CulpritSearch) -> dict[str, Any]:
+    return {"commit": search.commit, "search": as_data(search)}
+
+
+def as_data(search: CulpritSearch) -> dict[str, Any]:
+    """Return a search as JSON data."""
+    data: dict[str, Any] = adapter(CulpritSearch).dump_python(search, mode="json", exclude_none=True)
+    return data
+
+
+def _search_of(row: Row[Any]) -> CulpritSearch:
+    search: CulpritSearch = adapter(CulpritSearch).validate_python(row.search)
+    return replace(search, id=row.id)

@@ -1,0 +1,131 @@
+"""The base is red on a tip that landed green: IMQ finds the landing that broke it, and blames no one for the rest."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from github_emulator import Job, Trigger
+from queue_engine.domain.culprit import CulpritOutcome, CulpritSearch
+from tests.acceptance.world import CI_TIME, LAG, World, a_world
+
+WORKFLOW, CHECK = ".github/workflows/ci.yml", "unit"
+FILE = """on: {pull_request: {}, push: {branches: [main, 'imq/**']}}
+jobs: {unit: {runs-on: ubuntu-latest, steps: [{run: "true"}]}}
+"""
+BOTH = pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.thorough)])
+AT_LAG = pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)])
+
+
+@dataclass
+class Bench:
+    """A world whose CI fails on what the test says: trees with a file, everything, or the next jobs alone."""
+
+    world: World
+    bad: set[str] = field(default_factory=set)
+    flakes: int = 0
+    everything: bool = False
+
+    def passes(self, files: Any) -> bool:
+        """Judge a tree."""
+        if self.flakes:
+            self.flakes -= 1
+            return False
+        return not self.everything and self.bad.isdisjoint(files)
+
+    async def land(self, *names: str) -> list[Any]:
+        """Land a pull request for each name, before CI of the base has begun to fail."""
+        pulls = [self.world.open(name, files={f"{name}.py": "1\n"}) for name in names]
+        await self.world.pass_time(CI_TIME * 2)
+        for pull in pulls:
+            pull.label("merge-queue", by="mona")
+        await self.world.until(lambda: all(pull.merged for pull in pulls))
+        return pulls
+
+    async def searches(self) -> tuple[CulpritSearch, ...]:
+        """The searches of `main`, the newest first."""
+        async with self.world.bot.engine.store.reading() as tx:
+            queue = await tx.queues.find(self.world.repository.record.id, "main")
+            return () if queue is None else await tx.culprits.of_queue(queue.id)
+
+    async def found(self) -> CulpritSearch:
+        """Wait until a search has ended."""
+        for _ in range(60):
+            await self.world.pass_time(CI_TIME)
+            if (searches := await self.searches()) and searches[0].outcome is not None:
+                await self.world.settle()
+                return searches[0]
+        raise AssertionError(await self.searches())
+
+
+@asynccontextmanager
+async def a_bench(directory: Path, culprit: str, *, trains: bool, lag: timedelta = timedelta(0)) -> AsyncIterator[Bench]:
+    """A repository whose workflow runs on pull requests, on `main`, and on candidates."""
+    async with a_world(directory, ci=False, protect=False, lag=lag) as world:
+        bench = Bench(world)
+        text = f"culprit: {culprit}\n" + ("trains: {candidates: push}\n" if trains else "")
+        job = Job(CHECK, duration=CI_TIME, judge=bench.passes)
+        on = [Trigger("pull_request"), Trigger("push", branches=("main", "imq/**"))]
+        world.repository.push("main", {WORKFLOW: FILE, ".github/imq.yml": text}, "CI", by="rhea")
+        world.repository.add_workflow("CI", jobs=[job], on=on, path=WORKFLOW)
+        actions = world.github.actions.app(world.repository.record)
+        world.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
+        world.repository.push("main", {"base.py": "1\n"}, "Begin", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        yield bench
+
+
+def branches(world: World) -> list[str]:
+    """IMQ's own branches."""
+    return [name for name in world.repository.record.git.branches() if name.startswith("imq")]
+
+
+@BOTH
+@AT_LAG
+async def test_breakage_is_found_among_what_landed_since_and_its_author_is_told(
+    tmp_path: Path, trains: bool, lag: timedelta
+) -> None:
+    """P5, P6: one comment names the culprit with its probability and runs; other authors read nothing of it."""
+    async with a_bench(tmp_path, "name", trains=trains, lag=lag) as bench:
+        world = bench.world
+        good, bad, *other = await bench.land("good", "bad", *(["other"] if trains else []))
+        bench.bad.add("bad.py")
+        found = await bench.found()
+        assert (found.outcome, found.culprit) == (CulpritOutcome.NAMED, bad.number)
+        assert found.probability is not None and found.probability >= 0.93
+        said = world.comment(bad)
+        assert "Since this pull request landed, `main` fails `unit`, with a probability of 9" in said
+        assert "@mona" in said and "/actions/runs/" in said and "`/revert`" in said
+        assert all("probability" not in world.comment(each) for each in (good, *other))
+        assert branches(world) == []
+
+
+@BOTH
+@AT_LAG
+async def test_flake_of_the_base_blames_nobody(tmp_path: Path, trains: bool, lag: timedelta) -> None:
+    """P5: the rerun passes, and no commit is tested."""
+    async with a_bench(tmp_path, "name", trains=trains, lag=lag) as bench:
+        pulls = await bench.land("a", "b")
+        bench.flakes = 1
+        found = await bench.found()
+        assert (found.outcome, found.named, found.tests) == (CulpritOutcome.FLAKE, None, 0)
+        assert all("probability" not in bench.world.comment(each) for each in pulls)
+
+
+@BOTH
+@AT_LAG
+async def test_environment_that_fails_blames_nobody(tmp_path: Path, trains: bool, lag: timedelta) -> None:
+    """P5: the commit that passed before these landings fails now, too."""
+    async with a_bench(tmp_path, "revert", trains=trains, lag=lag) as bench:
+        pulls = await bench.land("a", "b")
+        bench.everything = True
+        found = await bench.found()
+        assert (found.outcome, found.named) == (CulpritOutcome.ENVIRONMENT, None)
+        assert found.green_at is not None
+        assert not found.results[-1].passed and found.results[-1].place == 0
+        assert all("probability" not in bench.world.comment(each) for each in pulls)
+        bench.everything = False
