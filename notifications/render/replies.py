@@ -33,6 +33,11 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
     ReplyKind.NOT_QUEUED: "The pull request is not queued.",
     ReplyKind.CLOSED: "The pull request is closed. To land it, reopen it and comment `/queue`.",
+    ReplyKind.REVERTED: "Opened #{revert}, the revert of this one, and queued it for {base_branch} as a hotfix.",
+    ReplyKind.REVERT_OPENED: "Opened #{revert}, which reverts this pull request. IMQ did not queue it: {sentence}",
+    ReplyKind.RELANDS: "Opened #{reland} with the same change. Queue it once it is ready for {base_branch}.",
+    ReplyKind.NOT_LANDED: "The pull request has not landed, so there is nothing to revert.",
+    ReplyKind.NOT_REVERTED: "No revert of this pull request by `/revert` has landed.",
     ReplyKind.PRIORITY: "Now at position {position} of {depth} for {base_branch}, with priority {priority}.",
     ReplyKind.PAUSED: "Paused the queue for {base_branch}. To resume it, comment `/resume`.",
     ReplyKind.FROZEN: "Froze the queue for {base_branch} until {until}. To end the freeze, comment `/resume`.",
@@ -49,7 +54,8 @@ REPLIES: Mapping[ReplyKind, str] = {
 
 MERGED = (
     "The pull request is merged, so this command has nothing to do. "
-    "On merged ones `/pause`, `/freeze`, `/resume`, `/why`, `/queue status` and `/queue help` work."
+    "On merged ones `/revert`, `/reland`, `/pause`, `/freeze`, `/resume`, `/why`, `/queue status` and `/queue help` "
+    "work."
 )
 PAUSED_AS_WELL = "It is also paused: the first `/resume` ends the pause, the second the freeze."
 FROZEN_AFTERWARDS = "If you resume it before {until}, it stays frozen until then; a second `/resume` ends the freeze."
@@ -104,6 +110,10 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
             return [_refused(facts, notice)]
         case ReplyKind.NOT_READY:
             return [_not_ready(reply, notice)]
+        case ReplyKind.REVERT_OPENED:
+            its = Names(notice.base_branch, notice.trigger_label)
+            sentence = with_facts(its.fill(REASONS[Reason(facts["reason"])].sentence), None, facts.get("detail"))
+            return [REPLIES[reply.code].format(revert=int(facts["revert"]), sentence=sentence)]
         case ReplyKind.HELP:
             return [REPLIES[reply.code], *_commands()]
         case ReplyKind.RESUMED | ReplyKind.NOT_PAUSED:

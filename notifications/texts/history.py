@@ -59,7 +59,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "run_passed": HistoryText("Checks of the train passed", {"run": ", run {run}", "members": ", with {members}"}),
     "run_ended": HistoryText("End of the train", {"run": ", run {run}", "outcome": ": {outcome}"}),
     "trains_off": HistoryText("IMQ tests one pull request after the other for {base}", with_detail=True),
-    "culprit": HistoryText("A check fails on {base}: IMQ tested what landed", {"check": ": {check}"}),
+    "culprit": HistoryText("Named as what broke {base}", {"check": ": {check}"}),
     "reverted": HistoryText("A pull request reverts it", {"revert": ": #{revert}", "by": ASKED_BY}),
     "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
 }

@@ -4,6 +4,8 @@ GitHub makes the commit. The timeline has which pull request reverts which, and 
 which a job that died between the two finds it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -46,6 +48,15 @@ class Refusal:
     detail: str
 
 
+@contextmanager
+def _lagging() -> Iterator[None]:
+    """Have the caller read again what GitHub has just made, and reads do not show yet."""
+    try:
+        yield
+    except NotFound as missing:
+        raise StaleRead("reads do not show the revert yet") from missing
+
+
 async def queue_revert(
     engine: Engine, repository: Repository, pull: PullRequest, *, by: str, automatic: bool = False
 ) -> Reverted | Refusal:
@@ -53,10 +64,8 @@ async def queue_revert(
     number = await open_revert(engine, repository, pull, by=by)
     if isinstance(number, Refusal):
         return number
-    try:
+    with _lagging():
         taken = await engine.github.snapshot(repository, number, login=by)
-    except NotFound as lagging:
-        raise StaleRead("reads do not show the revert yet") from lagging
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, number)
     if entry is not None or not taken.pull.open:
@@ -116,7 +125,8 @@ async def open_revert(
         known = await revert_of(tx, repository.id, pull.number)
     found = next((each.number for each in opened if mark in each.body and each.author == own_login), None)
     if known is not None and found is None:
-        former = await github.pull_request(repository, known)
+        with _lagging():
+            former = await github.pull_request(repository, known)
         found = known if former.open else None
     if found is None:
         body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"

@@ -30,6 +30,8 @@ class CommandName(StrEnum):
     HELP = "queue help"
     UNQUEUE = "unqueue"
     REQUEUE = "requeue"
+    REVERT = "revert"
+    RELAND = "reland"
     DELEGATE = "delegate"
     WHY = "why"
     PAUSE = "pause"
@@ -88,6 +90,18 @@ CATALOGUE: Mapping[CommandName, Command] = {
             "/requeue",
             "Dequeue it, and queue its current head at the end.",
             CommandPermission.QUEUE,
+        ),
+        Command(
+            CommandName.REVERT,
+            "/revert",
+            "On one that landed: open its revert as a pull request, and queue that as a hotfix.",
+            CommandPermission.QUEUE,
+        ),
+        Command(
+            CommandName.RELAND,
+            "/reland",
+            "On one that was reverted so: open the same change again as a pull request.",
+            CommandPermission.DEQUEUE,
         ),
         Command(CommandName.WHY, "/why", "Show its position and what it waits for.", CommandPermission.ANYONE),
         Command(CommandName.STATUS, "/queue status", "Show the queue of the base branch.", CommandPermission.ANYONE),

@@ -23,6 +23,7 @@ from queue_engine.admission.enqueue import (
 )
 from queue_engine.admission.head_consent import consents
 from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.reverts import Refusal, open_revert, queue_revert, revert_of
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.commands import (
     MAX_COMMANDS,
@@ -221,6 +222,36 @@ async def _enqueue(
         return _refused(context, request, refused.reason, refused.detail)
     code = ReplyKind.REQUEUED if again else _joined(context, queued.entry)
     return await _queued_reply(context, request, queued.entry, code)
+
+
+async def revert(context: CommandContext, request: CommandRequest) -> Reply:
+    """Open the revert of a landed pull request, and queue it as a hotfix. Raises GitHubError."""
+    if not context.pull.merged:
+        return context.reply(request, ReplyKind.NOT_LANDED, accepted=False)
+    done = await queue_revert(context.engine, context.repository, context.pull, by=context.by)
+    if isinstance(done, Refusal):
+        return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
+    if done.refused is None:
+        return context.reply(request, ReplyKind.REVERTED, revert=done.number)
+    refused: dict[str, Any] = {"reason": done.refused.reason.value, "detail": done.refused.detail or ""}
+    return context.reply(request, ReplyKind.REVERT_OPENED, revert=done.number, **refused)
+
+
+async def reland(context: CommandContext, request: CommandRequest) -> Reply:
+    """Open the revert of the revert by which IMQ took this pull request back; nobody is asked to land it yet.
+
+    Raises GitHubError.
+    """
+    async with context.engine.store.reading() as tx:
+        number = await revert_of(tx, context.repository.id, context.pull.number)
+    reverting = None if number is None else await context.engine.github.pull_request(context.repository, number)
+    if reverting is None or not reverting.merged:
+        return context.reply(request, ReplyKind.NOT_REVERTED, accepted=False)
+    title = f"Reland: {context.pull.title}"
+    done = await open_revert(context.engine, context.repository, reverting, by=context.by, title=title)
+    if isinstance(done, Refusal):
+        return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
+    return context.reply(request, ReplyKind.RELANDS, reland=done)
 
 
 async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:
@@ -505,6 +536,10 @@ class Commands:
                     return await requeue(context, request, ConsentKind.COMMAND_ALONE)
                 case CommandName.UNQUEUE:
                     return await prepare_dequeue(context, request)
+                case CommandName.REVERT:
+                    return await revert(context, request)
+                case CommandName.RELAND:
+                    return await reland(context, request)
                 case CommandName.PRIORITY:
                     joined = await queue(context, request)
                     return None if joined.accepted else joined

@@ -46,6 +46,16 @@ class ReplyKind(StrEnum):
     """The pull request is not queued."""
     CLOSED = "closed"
     """The pull request is closed, and the command needs an open one: `merged`, whether GitHub merged it."""
+    REVERTED = "reverted"
+    """IMQ opened the revert, `revert`, and queued it: `base_branch`."""
+    REVERT_OPENED = "revert_opened"
+    """IMQ opened the revert, `revert`, but did not queue it: `reason`, `detail` (or empty), `base_branch`."""
+    RELANDS = "relands"
+    """IMQ opened the same change again as a pull request, `reland`: `base_branch`."""
+    NOT_LANDED = "not_landed"
+    """The pull request has not landed, so there is nothing to revert."""
+    NOT_REVERTED = "not_reverted"
+    """No revert by IMQ of this pull request has landed."""
     PRIORITY = "priority"
     """The position by the new priority: `priority`, `position`, `depth`, `base_branch`, `overtakes` (a list of
     `[number, seconds]`: which entries wait longer now, and about how much; seconds are null without history),

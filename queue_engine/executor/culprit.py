@@ -24,7 +24,7 @@ from queue_engine.domain.culprit import (
     CulpritOutcome,
     CulpritSearch,
 )
-from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, is_retryable
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck, WorkflowRun
 from queue_engine.domain.landing_record import LandingRecord
 from queue_engine.domain.model import Queue
@@ -222,30 +222,24 @@ class CulpritFollower:
 
     async def _follow_rerun(self, search: CulpritSearch) -> CulpritSearch | Hold:
         """Rerun the failed job on the tip once, and take its result; without a rerun the tests alone decide."""
-        now, tip = self._engine.clock.now(), len(search.commits) - 1
-        if search.rerun_at is None:
-            search = await self._save(replace(search, rerun_at=now))
-            await self._rerun(search)
-        assert search.rerun_at is not None
         runs = await self._github.workflow_runs(self._repository, search.tip)
         report = await self._report(search.tip, _check_of(search), [each for each in runs if each.id == search.run])
-        is_new = report is not None and report.run_id != search.job
-        if report is None or not is_new or report.state is CheckState.PENDING:
-            under_way = any(each.id == search.run and not each.ended for each in runs)
-            if not under_way and not is_new and now >= search.rerun_at + _LOST_RERUN:
-                return await self._save(replace(search, rerun_ended=True, polls=0))
-            return await self._wait(search) if under_way or is_new else Hold(_LOST_RERUN / 5)
-        search = replace(search, rerun_ended=True, polls=0)
-        return await self._with_result(search, tip, report, on_base=True)
-
-    async def _rerun(self, search: CulpritSearch) -> None:
-        assert search.run is not None
-        try:
-            await self._github.rerun(self._repository, search.run)
-        except GitHubError as error:
-            if is_retryable(error):
-                raise
-            _log.info("no_culprit_rerun", repository=self._repository.full_name, error=str(error))
+        if report is not None and report.run_id != search.job:
+            if report.state is CheckState.PENDING:
+                return await self._wait(search)
+            search = replace(search, rerun_ended=True, polls=0)
+            return await self._with_result(search, len(search.commits) - 1, report, on_base=True)
+        now = self._engine.clock.now()
+        if search.rerun_at is None:
+            # After a kill the request may be the second one: GitHub refuses to rerun what runs.
+            with suppress(Forbidden, HeadConflict, Invalid, NotFound):
+                await self._github.rerun(self._repository, search.run or 0)
+            search = await self._save(replace(search, rerun_at=now))
+        elif any(each.id == search.run and not each.ended for each in runs):
+            return await self._wait(search)
+        elif now >= search.rerun_at + _LOST_RERUN:
+            return await self._save(replace(search, rerun_ended=True, polls=0))
+        return Hold(_LOST_RERUN / 5)
 
     async def _with_result(
         self, search: CulpritSearch, place: int, report: CheckReport, *, on_base: bool = False

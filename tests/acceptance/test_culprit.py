@@ -63,7 +63,9 @@ class Bench:
 
 
 @asynccontextmanager
-async def a_bench(directory: Path, culprit: str, *, trains: bool, lag: timedelta = timedelta(0)) -> AsyncIterator[Bench]:
+async def a_bench(
+    directory: Path, culprit: str, *, trains: bool, lag: timedelta = timedelta(0)
+) -> AsyncIterator[Bench]:
     """A repository whose workflow runs on pull requests, on `main`, and on candidates."""
     async with a_world(directory, ci=False, protect=False, lag=lag) as world:
         bench = Bench(world)
@@ -96,10 +98,10 @@ async def test_breakage_is_found_among_what_landed_since_and_its_author_is_told(
         bench.bad.add("bad.py")
         found = await bench.found()
         assert (found.outcome, found.culprit) == (CulpritOutcome.NAMED, bad.number)
-        assert found.probability is not None and found.probability >= 0.93
+        assert (found.probability or 0) >= 0.93
         said = world.comment(bad)
         assert "Since this pull request landed, `main` fails `unit`, with a probability of 9" in said
-        assert "@mona" in said and "/actions/runs/" in said and "`/revert`" in said
+        assert all(each in said for each in ("@mona", f"#{bad.number}`: [`failed", "`/revert`"))
         assert all("probability" not in world.comment(each) for each in (good, *other))
         assert branches(world) == []
 
@@ -126,6 +128,49 @@ async def test_environment_that_fails_blames_nobody(tmp_path: Path, trains: bool
         found = await bench.found()
         assert (found.outcome, found.named) == (CulpritOutcome.ENVIRONMENT, None)
         assert found.green_at is not None
-        assert not found.results[-1].passed and found.results[-1].place == 0
+        assert (found.results[-1].passed, found.results[-1].place) == (False, 0)
         assert all("probability" not in bench.world.comment(each) for each in pulls)
         bench.everything = False
+
+
+def titled(world: World, title: str) -> Any:
+    """The one pull request with this title."""
+    [found] = [each for each in world.repository.record.pulls.values() if each.title == title]
+    return found
+
+
+async def replies(world: World, pull: Any) -> list[str]:
+    """What IMQ answered to the last commands on a pull request."""
+    async with world.bot.engine.store.reading() as tx:
+        answer = await tx.answers.find(world.repository.record.id, pull.number)
+    return [] if answer is None else [each.code.value for each in answer.replies]
+
+
+@BOTH
+@AT_LAG
+async def test_revert_lands_through_the_queue_of_a_red_base_and_the_change_can_reland(
+    tmp_path: Path, trains: bool, lag: timedelta
+) -> None:
+    """P1, P4: `/revert` opens one pull request, which is tested and lands before others; `/reland` opens the change."""
+    async with a_bench(tmp_path, "off", trains=trains, lag=lag) as bench:
+        world = bench.world
+        [bad] = await bench.land("bad")
+        bench.bad.add("bad.py")
+        await world.pass_time(CI_TIME * 2)
+        waiting = world.open("waiting", files={"waiting.py": "1\n"})
+        waiting.label("merge-queue", by="mona")
+        await world.pass_time(CI_TIME * 3)
+        bad.comment("/revert", by="mona")
+        await world.pass_time(CI_TIME)
+        assert await replies(world, bad) == ["reverted"]
+        revert = titled(world, f'Revert "{bad.record.title}"')
+        await world.until(lambda: revert.merged)
+        await world.until(lambda: waiting.merged)
+        files = world.repository.record.git.files(world.repository.record.git.branch("main"))
+        assert {"bad.py", "waiting.py"} & {*files} == {"waiting.py"}
+        bad.comment("/reland", by="mona")
+        await world.pass_time(CI_TIME)
+        assert await replies(world, bad) == ["relands"]
+        again = titled(world, f"Reland: {bad.record.title}")
+        assert (again.merged, await world.entry(again)) == (False, None)
+        world.unsettled = "the change that relands fails, and its author has not queued it"
