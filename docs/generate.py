@@ -205,6 +205,7 @@ _KEPT: tuple[tuple[Iterable[str], str, str], ...] = (
     (("landings",), "the record of each landing, and its signatures", "`IMQ_LANDINGS_DAYS`"),
     (("proof_marks",), "refs of tested trees, where the configuration asks for them", shown(MARKS_KEPT)),
     (("landing_notes",), "up to which landing a repository has git notes", "for good"),
+    (("culprits",), "searches for what broke a base branch", "90d, until the next one"),
     (("landing_keys",), "the keys of passports; the private one is encrypted", "for good"),
     (("shadow_pulls",), "what IMQ would have done in shadow mode", f"{shown(SHADOW_KEPT)} after the last change"),
     (("outbox",), "comments, check runs and labels to write", f"{shown(OUTBOX_KEPT)} after they were written"),

@@ -14,9 +14,9 @@ import pytest
 from docs.generate import ROOT
 from tests.support.plain_words import PRIVATE, docstrings, private_names
 
-MOST_WORDS = 227
+MOST_WORDS = 229
 """Distinct words in the names of `queue_engine`: it had 306 before each concept got one word, 187 before trains, and
-196 before stacks, teams and candidates."""
+196 before stacks, teams and candidates, 227 before culprits and reverts."""
 
 EDGES = ("bot", "notifications")
 

@@ -17,17 +17,19 @@ from pydantic import (
 )
 
 from bot.api.payload import AnswerModel, Payload
+from notifications.render.culprit_text import culprit_sentence
 from notifications.render.status import Names, answer_text, plain, status_lines
 from notifications.render.train_text import train_text
 from queue_engine.commands.commands import MAX_POINTS
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
+from queue_engine.domain.culprit import CulpritOutcome, CulpritRecord
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import Entry, EntryStatus, Repository, RepositoryName
 from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import RETRY_REASONS, Reason
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory, whose_move
-from queue_engine.queries.queue_status import EntryView, GitHubOutage, RunProgress
+from queue_engine.queries.queue_status import EntryView, GitHubOutage, QueueStatus, RunProgress
 from queue_engine.queries.train_status import TrainBlocker
 from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
@@ -202,16 +204,72 @@ class QueuesAnswer(AnswerModel):
     queues: tuple[QueueSummary, ...]
 
 
+class CommitAnswer(AnswerModel):
+    """A result of the check on the commit `sha`, as which `pull_request` landed; `on_base` if the base's CI gave it."""
+
+    sha: str
+    pull_request: int | None
+    passed: bool
+    at: datetime
+    url: str | None
+    on_base: bool
+
+
+class CulpritAnswer(AnswerModel):
+    """The search for what broke the base: what it found, with what probability, by which results, oldest first.
+
+    `outcome` is null while it goes on. `pull_request` is the culprit, if one is named; `revert` reverts it.
+    """
+
+    check: str
+    started: datetime
+    outcome: CulpritOutcome | None
+    sentence: str
+    pull_request: int | None
+    probability: float | None
+    revert: int | None
+    results: tuple[CommitAnswer, ...]
+
+    @classmethod
+    def of(cls, search: CulpritRecord | None, base: str) -> "CulpritAnswer | None":
+        """Add what people read to a search."""
+        if search is None:
+            return None
+        results = [
+            CommitAnswer(
+                sha=search.commits[each.place].sha,
+                pull_request=search.commits[each.place].number,
+                **{name: getattr(each, name) for name in ("passed", "at", "url", "on_base")},
+            )
+            for each in search.results
+        ]
+        names = ("check", "started", "outcome", "probability", "revert")
+        return cls(
+            **{name: getattr(search, name) for name in names},
+            sentence=plain(culprit_sentence(search, base)),
+            pull_request=search.culprit,
+            results=results,
+        )
+
+
 class QueueAnswer(QueueSummary):
     """A queue with its entries, the front first, and its active runs.
 
-    `fallback` says why IMQ tests one pull request after the other, if the configuration asks for trains.
+    `fallback` says why IMQ tests one pull request after the other, if the configuration asks for trains. `culprit` is
+    the last search for what broke the base, for a week.
     """
 
     repository: RepositoryName
     entries: tuple[EntryAnswer, ...]
     runs: tuple[RunProgress, ...]
     fallback: TrainBlocker | None
+    culprit: CulpritAnswer | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_culprit(cls, found: QueueStatus, read: ModelWrapValidatorHandler["QueueAnswer"]) -> "QueueAnswer":
+        answer = read(replace(found, culprit=None))
+        return answer.model_copy(update={"culprit": CulpritAnswer.of(found.culprit, found.queue.base_branch)})
 
 
 class UnmetAnswer(AnswerModel):

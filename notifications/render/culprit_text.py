@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from notifications.render.escape import code, commit, instant, link, mention, pull_request
-from queue_engine.domain.culprit import CommitResult, CulpritOutcome, CulpritSearch
+from notifications.texts.history import CULPRIT_OUTCOMES
+from queue_engine.domain.culprit import CommitResult, CulpritOutcome, CulpritRecord
 from queue_engine.domain.notice import Notice
 
 NAMED = "**Since this pull request landed, {base} fails {check}, with a probability of {probability} %.**{people}"
@@ -40,7 +41,13 @@ def culprit_paragraphs(notice: Notice, *, mentions: bool = True) -> Iterable[str
     yield NEXT_STEP if search.revert is None else REVERTED.format(revert=pull_request(search.revert))
 
 
-def _line(search: CulpritSearch, result: CommitResult) -> str:
+def culprit_sentence(search: CulpritRecord, base: str) -> str:
+    """Say what a search found, or that it goes on."""
+    outcome = search.outcome.value if search.outcome is not None else "named" if search.culprit is not None else ""
+    return CULPRIT_OUTCOMES[outcome].format(base=code(base))
+
+
+def _line(search: CulpritRecord, result: CommitResult) -> str:
     tested = search.commits[result.place]
     word = PASSED if result.passed else FAILED
     if result.on_base:

@@ -34,7 +34,7 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.NOT_QUEUED: "The pull request is not queued.",
     ReplyKind.CLOSED: "The pull request is closed. To land it, reopen it and comment `/queue`.",
     ReplyKind.REVERTED: "Opened #{revert}, the revert of this one, and queued it for {base_branch} as a hotfix.",
-    ReplyKind.REVERT_OPENED: "Opened #{revert}, which reverts this pull request. IMQ did not queue it: {sentence}",
+    ReplyKind.REVERT_OPENED: "Opened #{revert}, which reverts this pull request. IMQ did not queue it. {sentence}",
     ReplyKind.RELANDS: "Opened #{reland} with the same change. Queue it once it is ready for {base_branch}.",
     ReplyKind.NOT_LANDED: "The pull request has not landed, so there is nothing to revert.",
     ReplyKind.NOT_REVERTED: "No revert of this pull request by `/revert` has landed.",

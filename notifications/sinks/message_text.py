@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from notifications.sinks.sink import EventKind, Message
 from notifications.texts import headlines, reason_texts
+from notifications.texts.history import CULPRIT_OUTCOMES
 from queue_engine.domain.reasons import ReasonActor
 
 HEADLINES: Mapping[str, str] = {
@@ -14,6 +15,7 @@ HEADLINES: Mapping[str, str] = {
     "landed_outside": "⚠️ {base} moved outside the queue",
     "base_red": "🔴 {base} fails its own checks",
     "base_green": "🟢 {base} passes its checks again",
+    "culprit": "🔎 Why {base} fails",
     "landed": "✅ Landed on {base}",
     "queued": "⏳ Queued for {base}",
     "dequeued": "↩️ Dequeued from {base}",
@@ -71,6 +73,8 @@ def headline(message: Message, base: str) -> str:
 
 def sentence(message: Message, base: str) -> str:
     """Return what happened, in a sentence."""
+    if message.kind is EventKind.CULPRIT:
+        return CULPRIT_OUTCOMES[message.outcome].format(base=base)
     if (fixed := _SENTENCES.get(message.kind)) is not None:
         return fixed.format(base=base)
     return _filled(reason_texts.REASONS[message.reason].sentence, base) if message.reason is not None else ""

@@ -44,6 +44,7 @@ class EventKind(StrEnum):
     LANDED_OUTSIDE = "landed_outside"
     BASE_RED = "base_red"
     BASE_GREEN = "base_green"
+    CULPRIT = "culprit"
     LANDED = "landed"
     QUEUED = "queued"
     DEQUEUED = "dequeued"
@@ -93,6 +94,7 @@ _OF_EVENTS: Mapping[str, EventKind] = {
     "landed": EventKind.LANDED,
     "queued": EventKind.QUEUED,
     "landed_outside": EventKind.LANDED_OUTSIDE,
+    "culprit": EventKind.CULPRIT,
     "paused": EventKind.PAUSED,
     "resumed": EventKind.RESUMED,
     "flake_seen": EventKind.FLAKE,
@@ -130,6 +132,8 @@ class Message(ReadModel):
     sha: str | None = None
     before: str | None = None
     failing: tuple[FailingCheck, ...] = ()
+    outcome: str = ""
+    """What a search for the culprit found."""
 
     @property
     def whose_move(self) -> str:
@@ -162,12 +166,13 @@ def of_event(event: TimelineEvent, subject: Entry | Queue, kind: EventKind) -> M
         title=None if entry is None else entry.title[:_LONGEST],
         author=None if entry is None else entry.author,
         reason=event.reason,
-        detail=_text(data, "detail"),
+        detail=_text(data, "detail") or _text(data, "check"),
         by=_text(data, "dequeued_by") or _text(data, "by"),
         until=_text(data, "until"),
         sha=_text(data, "sha"),
         before=_text(data, "before"),
         failing=_failing(event),
+        outcome=(_text(data, "outcome") or "named") if kind is EventKind.CULPRIT else "",
     )
 
 

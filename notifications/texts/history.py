@@ -64,6 +64,20 @@ HISTORY: Mapping[str, HistoryText] = {
     "resumed": HistoryText("Queue for {base} resumed", {"by": ASKED_BY}, with_reason=False),
 }
 
+CULPRIT_OUTCOMES: Mapping[str, str] = {
+    "": "{base} fails a check that had passed for its landing. IMQ tests landed commits to find out why.",
+    "named": "Since this pull request landed, {base} fails a check that had passed for it.",
+    "pushed": "{base} fails a check since a commit that somebody pushed around the queue.",
+    "environment": "A check fails on {base}, and on a commit that had passed before the last landings, too. "
+    "So no change is to blame.",
+    "flake": "A check failed on {base}, and passed when IMQ tested the same commit again. So no change is to blame.",
+    "fixed": "{base} passes again, and IMQ has not found what broke it.",
+    "uncertain": "A check fails on {base}. The results contradict each other, so IMQ names no cause.",
+    "no_trigger": "A check fails on {base}. IMQ cannot search for the cause: nothing is proven to start this check on "
+    "a branch that points at a landed commit.",
+}
+"""What a search for the culprit found, by its outcome; empty while it goes on."""
+
 ONE_OF = "one of {numbers}"
 
 RUN_OUTCOMES: Mapping[str, str] = {

@@ -34,18 +34,15 @@ _MARK = "<!-- imq revert {number} -->"
 
 
 @dataclass(frozen=True, slots=True)
-class Reverted:
-    """The pull request that reverts another, and why it is not in the queue, if it is not."""
+class Revert:
+    """What became of a request to revert a pull request."""
 
-    number: int
+    number: int | None = None
+    """The pull request that reverts it; None: GitHub opened none."""
+    detail: str = ""
+    """Why GitHub opened none, in its own words."""
     refused: RejectionError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why GitHub opened no revert, in its own words."""
-
-    detail: str
+    """Why it is not in the queue, if it is not."""
 
 
 @contextmanager
@@ -59,24 +56,24 @@ def _lagging() -> Iterator[None]:
 
 async def queue_revert(
     engine: Engine, repository: Repository, pull: PullRequest, *, by: str, automatic: bool = False
-) -> Reverted | Refusal:
+) -> Revert:
     """Open the revert of a landed pull request and queue it, on behalf of this person. Raises GitHubError."""
-    number = await open_revert(engine, repository, pull, by=by)
-    if isinstance(number, Refusal):
-        return number
+    opened = await open_revert(engine, repository, pull, by=by)
+    if (number := opened.number) is None:
+        return opened
     with _lagging():
         taken = await engine.github.snapshot(repository, number, login=by)
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, number)
     if entry is not None or not taken.pull.open:
-        return Reverted(number)
+        return opened
     source = ConsentKind.REVERT if automatic else ConsentKind.COMMAND
     case, head = Case(repository, number), taken.pull.head_sha
     try:
         await enqueue(engine, case, by=by, head_sha=head, taken=taken, may_wait=True, source=source, order=_HOTFIX)
     except RejectionError as refused:
-        return Reverted(number, refused)
-    return Reverted(number)
+        return replace(opened, refused=refused)
+    return opened
 
 
 async def revert_culprit(engine: Engine, job: Job) -> None:
@@ -105,7 +102,7 @@ async def revert_culprit(engine: Engine, job: Job) -> None:
     if is_revert(pull):
         return
     done = await queue_revert(engine, repository, pull, by=by, automatic=True)
-    if isinstance(done, Refusal):
+    if done.number is None:
         _log.warning("no_revert", repository=repository.full_name, number=number, error=done.detail)
         return
     async with engine.change() as change:
@@ -116,7 +113,7 @@ async def revert_culprit(engine: Engine, job: Job) -> None:
 
 async def open_revert(
     engine: Engine, repository: Repository, pull: PullRequest, *, by: str, title: str | None = None
-) -> int | Refusal:
+) -> Revert:
     """Open the revert of a landed pull request, or return the open one that IMQ opened before. Raises GitHubError."""
     github, mark = engine.github, _MARK.format(number=pull.number)
     opened = await github.latest_pull_requests(repository)
@@ -133,12 +130,12 @@ async def open_revert(
         try:
             found = await github.revert_pull_request(repository, pull.node_id, title or f'Revert "{pull.title}"', body)
         except (Forbidden, Invalid) as refusal:
-            return Refusal(refusal.message)
+            return Revert(detail=refusal.message)
     if found != known:
         async with engine.change() as change:
             queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
             await change.record(REVERTED, queue, number=pull.number, data={"by": by, "revert": found})
-    return found
+    return Revert(found)
 
 
 async def revert_of(tx: Transaction, repository_id: int, number: int) -> int | None:

@@ -23,7 +23,7 @@ from queue_engine.admission.enqueue import (
 )
 from queue_engine.admission.head_consent import consents
 from queue_engine.admission.rejection import RejectionError
-from queue_engine.admission.reverts import Refusal, open_revert, queue_revert, revert_of
+from queue_engine.admission.reverts import open_revert, queue_revert, revert_of
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.commands import (
     MAX_COMMANDS,
@@ -229,7 +229,7 @@ async def revert(context: CommandContext, request: CommandRequest) -> Reply:
     if not context.pull.merged:
         return context.reply(request, ReplyKind.NOT_LANDED, accepted=False)
     done = await queue_revert(context.engine, context.repository, context.pull, by=context.by)
-    if isinstance(done, Refusal):
+    if done.number is None:
         return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
     if done.refused is None:
         return context.reply(request, ReplyKind.REVERTED, revert=done.number)
@@ -249,9 +249,9 @@ async def reland(context: CommandContext, request: CommandRequest) -> Reply:
         return context.reply(request, ReplyKind.NOT_REVERTED, accepted=False)
     title = f"Reland: {context.pull.title}"
     done = await open_revert(context.engine, context.repository, reverting, by=context.by, title=title)
-    if isinstance(done, Refusal):
+    if done.number is None:
         return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
-    return context.reply(request, ReplyKind.RELANDS, reland=done)
+    return context.reply(request, ReplyKind.RELANDS, reland=done.number)
 
 
 async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:

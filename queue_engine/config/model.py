@@ -598,9 +598,8 @@ class Policy:
         CulpritPolicy.OFF,
         kinds.CULPRIT,
         Shared(keys.rather(*CulpritPolicy), "`off`, or `name` in place of `revert`", _BRANCHES),
-        "What IMQ does when the base fails a check that had passed for the landing: `name` tests landed commits on "
-        "branches of its own, and names the pull request that broke the base; `revert` also opens and queues its "
-        "revert.",
+        "What IMQ does when the base fails a check that had passed for the landing. `name` finds and names the pull "
+        "request that broke the base, by tests on branches of its own. `revert` also opens and queues its revert.",
     )
     labels: OutcomeLabels = section(OutcomeLabels, "Labels that IMQ sets when a pull request leaves its queue.")
     freeze: FreezeRules = section(FreezeRules, "When nothing lands.")

@@ -57,7 +57,7 @@ class CommitResult:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitTest:
+class CommitCheck:
     """A test under way, on a branch of IMQ's own that points at the commit."""
 
     place: int
@@ -68,7 +68,7 @@ class CommitTest:
 
 
 @dataclass(frozen=True, slots=True)
-class CulpritSearch:
+class CulpritRecord:
     """A search, as it is stored."""
 
     queue_id: int
@@ -93,7 +93,7 @@ class CulpritSearch:
     trigger: CandidateTrigger | None = None
     workflows: tuple[str, ...] = ()
     """The files to dispatch."""
-    testing: CommitTest | None = None
+    testing: CommitCheck | None = None
     tests: int = 0
     """How many tests have begun."""
     polls: int = 0

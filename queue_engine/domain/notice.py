@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from queue_engine.core.read_model import ReadModel
-from queue_engine.domain.culprit import CulpritSearch
+from queue_engine.domain.culprit import CulpritRecord
 from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, FailingCheck
 from queue_engine.domain.reasons import Reason
@@ -316,7 +316,7 @@ class Notice(ReadModel):
     """For such a landing: whether IMQ closed the pull request, which GitHub did not show as merged."""
     unlanded_head: str | None = None
     """For such a landing: the newer head of the pull request, which is open, because somebody pushed as it landed."""
-    culprit: CulpritSearch | None = None
+    culprit: CulpritRecord | None = None
     """For a landing that broke the base: the search that named it."""
     text: str | None = None
     """The repository's own text in place of headline and explanation; written by its maintainers."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import HeadConsent
-from queue_engine.domain.culprit import CULPRIT, CulpritSearch
+from queue_engine.domain.culprit import CULPRIT, CulpritRecord
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, is_proved, result_of
@@ -52,7 +52,7 @@ async def record_landing(
     raise InvariantError("the key that signs landings cannot be stored")
 
 
-async def announce_culprit(change: Change, queue: Queue, search: CulpritSearch, policy: Policy) -> None:
+async def announce_culprit(change: Change, queue: Queue, search: CulpritRecord, policy: Policy) -> None:
     """Record what a search found, for pages, sinks and programs; a culprit's comment names it, too."""
     number = search.culprit
     await change.record(CULPRIT, queue, number=WHOLE_QUEUE if number is None else number, data=as_data(search))

@@ -11,7 +11,7 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.culprit import CulpritSearch
+from queue_engine.domain.culprit import CulpritRecord
 from queue_engine.domain.departure import Cause, DequeueReason, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.landing_record import LandingRecord
@@ -407,7 +407,7 @@ async def announce_reply(
 
 
 async def announce_culprit(
-    tx: Transaction, repository: Repository, landed: LandingRecord, search: CulpritSearch, policy: Policy, now: datetime
+    tx: Transaction, repository: Repository, landed: LandingRecord, search: CulpritRecord, policy: Policy, now: datetime
 ) -> None:
     """Have the comment of a landed pull request say that the base fails since then, or that this was too early."""
     number, member = landed.number, landed.record["members"][-1]

@@ -19,10 +19,10 @@ from queue_engine.core.timing.backoff import wait
 from queue_engine.domain.culprit import (
     REVERT_JOB,
     BaseCommit,
+    CommitCheck,
     CommitResult,
-    CommitTest,
     CulpritOutcome,
-    CulpritSearch,
+    CulpritRecord,
 )
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck, WorkflowRun
@@ -33,7 +33,7 @@ from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.landings import announce_culprit
 from queue_engine.executor.triggers import choice_at
-from queue_engine.planner.culprit import CulpritVerdict, judge_culprit
+from queue_engine.planner.culprit import CulpritResult, judge_culprit
 from queue_engine.rules.checks import is_red
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ async def find_culprit(engine: Engine, job: Job) -> Hold | None:
         assert queue is not None
         searches = await tx.culprits.of_queue(queue.id)
     policy = await engine.policies.of(queue.repository, queue.base_branch)
-    follower = CulpritFollower(engine, queue, policy)
+    follower = CulpritSteps(engine, queue, policy)
     search = next((each for each in searches if each.outcome is None), None)
     if search is None:
         tip, check = str(job.request["sha"]), str(job.request["check"])
@@ -112,14 +112,14 @@ def _chain(latest: Sequence[LandingRecord]) -> list[BaseCommit]:
     return found[:_MOST_READ]
 
 
-class CulpritFollower:
+class CulpritSteps:
     """Takes one search from each stored state to the next."""
 
     def __init__(self, engine: Engine, queue: Queue, policy: Policy) -> None:
         self._engine, self._queue, self._policy = engine, queue, policy
         self._github, self._repository = engine.github, queue.repository
 
-    async def begin(self, tip: str, check: str, former: Sequence[CulpritSearch], tries: int) -> Hold | None:
+    async def begin(self, tip: str, check: str, former: Sequence[CulpritRecord], tries: int) -> Hold | None:
         """Begin a search, unless the base has moved on, passes by now, or failed before: that search has ended."""
         async with self._engine.store.reading() as tx:
             latest = await tx.landings.latest(self._repository.id, _MOST_READ, base_branch=self._queue.base_branch)
@@ -150,8 +150,8 @@ class CulpritFollower:
         return None if search.outcome is not None else await self.proceed(search)
 
     async def _with_commits(
-        self, latest: Sequence[LandingRecord], run: WorkflowRun, former: Sequence[CulpritSearch], wanted: RequiredCheck
-    ) -> CulpritSearch | None:
+        self, latest: Sequence[LandingRecord], run: WorkflowRun, former: Sequence[CulpritRecord], wanted: RequiredCheck
+    ) -> CulpritRecord | None:
         """Return a search over what landed since the base was green; None if it has been red since a former one."""
         chain, ended = _chain(latest), {each.tip for each in former}
         row, green_at = chain[:1], None
@@ -164,7 +164,7 @@ class CulpritFollower:
         if len(row) < 2:
             return None
         now = self._engine.clock.now()
-        return CulpritSearch(
+        return CulpritRecord(
             self._queue.id, wanted.name, wanted.app_id, tuple(row), (), now, run.workflow, green_at=green_at
         )
 
@@ -174,7 +174,7 @@ class CulpritFollower:
         own = [each for each in runs if each.branch == self._queue.base_branch and each.workflow == workflow]
         return next((each.created_at for each in own if each.conclusion == "success"), None)
 
-    async def _with_trigger(self, search: CulpritSearch) -> CulpritSearch:
+    async def _with_trigger(self, search: CulpritRecord) -> CulpritRecord:
         """Return the search with what is proven to start its check on a branch that points at a landed commit."""
         from queue_engine.workflows.event_context import CandidateContext
 
@@ -198,7 +198,7 @@ class CulpritFollower:
         own = (each for each in reports if each.name == wanted.name and each.by_actions and each.suite in suites)
         return next((each for each in own if not each.skipped), None)
 
-    async def proceed(self, search: CulpritSearch) -> Hold | None:
+    async def proceed(self, search: CulpritRecord) -> Hold | None:
         """Take the search to its next wait, or to its end."""
         while search.outcome is None:
             if self._policy.culprit is CulpritPolicy.OFF:
@@ -210,17 +210,17 @@ class CulpritFollower:
             search = followed
         return None
 
-    async def _save(self, search: CulpritSearch) -> CulpritSearch:
+    async def _save(self, search: CulpritRecord) -> CulpritRecord:
         async with self._engine.change() as change:
             await change.tx.culprits.save(search)
         return search
 
-    async def _wait(self, search: CulpritSearch) -> Hold:
+    async def _wait(self, search: CulpritRecord) -> Hold:
         """Wait for a webhook of the check, or for a late poll: ever rarer, so that long CI costs little (P7)."""
         await self._save(replace(search, polls=search.polls + 1))
         return Hold(wait(self._policy.check_poll, search.polls, random=self._engine.random))
 
-    async def _follow_rerun(self, search: CulpritSearch) -> CulpritSearch | Hold:
+    async def _follow_rerun(self, search: CulpritRecord) -> CulpritRecord | Hold:
         """Rerun the failed job on the tip once, and take its result; without a rerun the tests alone decide."""
         runs = await self._github.workflow_runs(self._repository, search.tip)
         report = await self._report(search.tip, _check_of(search), [each for each in runs if each.id == search.run])
@@ -242,8 +242,8 @@ class CulpritFollower:
         return Hold(_LOST_RERUN / 5)
 
     async def _with_result(
-        self, search: CulpritSearch, place: int, report: CheckReport, *, on_base: bool = False
-    ) -> CulpritSearch:
+        self, search: CulpritRecord, place: int, report: CheckReport, *, on_base: bool = False
+    ) -> CulpritRecord:
         """Keep a result, unless somebody cancelled the job: then it says nothing."""
         passed = report.state is CheckState.PASSED
         if passed or is_red(report):
@@ -252,7 +252,7 @@ class CulpritFollower:
             search = replace(search, results=(*search.results, result))
         return await self._save(search)
 
-    async def _follow_test(self, search: CulpritSearch) -> CulpritSearch | Hold:
+    async def _follow_test(self, search: CulpritRecord) -> CulpritRecord | Hold:
         """Take the result of the test under way; without one, judge what is known, and begin the next test or end."""
         if search.testing is not None:
             return await self._take_result(search, search.testing)
@@ -269,10 +269,10 @@ class CulpritFollower:
             return await self._end(search, CulpritOutcome.FIXED)
         number = search.tests + 1
         branch = f"imq/{self._queue.base_branch}/culprit-{search.id}-{number}"
-        test = CommitTest(verdict.test, branch, self._engine.clock.now())
+        test = CommitCheck(verdict.test, branch, self._engine.clock.now())
         return await self._save(replace(search, testing=test, tests=number, polls=0))
 
-    async def _passes_again(self, search: CulpritSearch) -> bool:
+    async def _passes_again(self, search: CulpritRecord) -> bool:
         """Whether the base has moved on, and passes: somebody has fixed it."""
         found = await self._github.branch_tip(self._repository, self._queue.base_branch)
         return (
@@ -281,7 +281,7 @@ class CulpritFollower:
             and (await self._green_at(found.sha, search.workflow) is not None)
         )
 
-    async def _take_result(self, search: CulpritSearch, test: CommitTest) -> CulpritSearch | Hold:
+    async def _take_result(self, search: CulpritRecord, test: CommitCheck) -> CulpritRecord | Hold:
         sha = search.commits[test.place].sha
         if not test.published:
             await self._publish(search, test, sha)
@@ -298,7 +298,7 @@ class CulpritFollower:
         await self._unpublish(test)
         return await self._with_result(replace(search, testing=None, polls=0), test.place, report)
 
-    async def _publish(self, search: CulpritSearch, test: CommitTest, sha: str) -> None:
+    async def _publish(self, search: CulpritRecord, test: CommitCheck, sha: str) -> None:
         """Create the branch, and start CI on it; a former job may have done that before it died."""
         with suppress(Invalid):
             await self._github.create_branch(self._repository, test.branch, sha)
@@ -307,11 +307,11 @@ class CulpritFollower:
                 with suppress(Invalid, NotFound):
                     await self._github.dispatch_workflow(self._repository, path, test.branch, {})
 
-    async def _unpublish(self, test: CommitTest) -> None:
+    async def _unpublish(self, test: CommitCheck) -> None:
         with suppress(Forbidden, Invalid, HeadConflict, MergeError):
             await self._github.delete_branch(self._repository, test.branch)
 
-    async def _name(self, search: CulpritSearch) -> CulpritSearch:
+    async def _name(self, search: CulpritRecord) -> CulpritRecord:
         """Name the culprit at once: further tests may show whether independent runs agree."""
         async with self._engine.change() as change:
             await change.tx.culprits.save(search)
@@ -319,8 +319,8 @@ class CulpritFollower:
         return search
 
     async def _end(
-        self, search: CulpritSearch, outcome: CulpritOutcome, *, verdict: CulpritVerdict | None = None
-    ) -> CulpritSearch:
+        self, search: CulpritRecord, outcome: CulpritOutcome, *, verdict: CulpritResult | None = None
+    ) -> CulpritRecord:
         """End the search, and announce what `_name` did not; have the culprit reverted if independent runs agree."""
         probability = search.probability if verdict is None else verdict.probability
         ended = replace(search, outcome=outcome, testing=None, probability=probability)
@@ -336,5 +336,5 @@ class CulpritFollower:
         return ended
 
 
-def _check_of(search: CulpritSearch) -> RequiredCheck:
+def _check_of(search: CulpritRecord) -> RequiredCheck:
     return RequiredCheck(search.check, search.app_id)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 
-from queue_engine.domain.culprit import CommitResult, CulpritOutcome, CulpritSearch
+from queue_engine.domain.culprit import CommitResult, CulpritOutcome, CulpritRecord
 
 FLAKE, MISS = 0.03, 0.03
 """The chance that a job fails on a commit without the fault, and that it passes on one with the fault."""
@@ -25,7 +25,7 @@ _MORE, _TO_AGREE = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
-class CulpritVerdict:
+class CulpritResult:
     """What is known, and what to do: test a place, or end with an outcome."""
 
     probabilities: tuple[float, ...]
@@ -42,7 +42,7 @@ class CulpritVerdict:
         return max(self.probabilities) if self.named is None else self.probabilities[self.named]
 
 
-def judge_culprit(search: CulpritSearch, *, reverts: bool) -> CulpritVerdict:
+def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
     """Judge the results; with `reverts` go on after the culprit is named, until independent runs agree or do not."""
     last = len(search.commits) - 1
     found = posterior(last, search.results)
@@ -51,31 +51,31 @@ def judge_culprit(search: CulpritSearch, *, reverts: bool) -> CulpritVerdict:
     if search.named is not None:
         if likeliest != search.named:
             # It was too early to name it.
-            return CulpritVerdict(found, outcome=CulpritOutcome.UNCERTAIN)
+            return CulpritResult(found, outcome=CulpritOutcome.UNCERTAIN)
         return _named(search, found, most=most + _TO_AGREE, reverts=reverts)
     if found[likeliest] >= SURE:
         if likeliest == 0:
-            return CulpritVerdict(found, outcome=CulpritOutcome.ENVIRONMENT)
+            return CulpritResult(found, outcome=CulpritOutcome.ENVIRONMENT)
         if likeliest > last:
-            return CulpritVerdict(found, outcome=CulpritOutcome.FLAKE)
+            return CulpritResult(found, outcome=CulpritOutcome.FLAKE)
         if _failed_after_a_pass(search.results, likeliest):
             if search.commits[likeliest].number is None:
-                return CulpritVerdict(found, named=likeliest, outcome=CulpritOutcome.PUSHED)
-            return CulpritVerdict(found, named=likeliest, outcome=None if reverts else CulpritOutcome.NAMED)
+                return CulpritResult(found, named=likeliest, outcome=CulpritOutcome.PUSHED)
+            return CulpritResult(found, named=likeliest, outcome=None if reverts else CulpritOutcome.NAMED)
     if search.runs >= most:
-        return CulpritVerdict(found, outcome=CulpritOutcome.UNCERTAIN)
-    return CulpritVerdict(found, test=likeliest if found[likeliest] >= SURE else _most_informative(last, found))
+        return CulpritResult(found, outcome=CulpritOutcome.UNCERTAIN)
+    return CulpritResult(found, test=likeliest if found[likeliest] >= SURE else _most_informative(last, found))
 
 
-def _named(search: CulpritSearch, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritVerdict:
+def _named(search: CulpritRecord, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritResult:
     """Return what else to test before IMQ reverts a culprit that is named."""
     assert search.named is not None
     place = search.named if reverts and search.runs < most else None
     wanted = None if place is None else _to_agree(search.results, place)
     if place is None or (wanted is None and found[place] >= SURE_TO_REVERT):
         agreed = place is not None
-        return CulpritVerdict(found, named=search.named, outcome=CulpritOutcome.NAMED, agreed=agreed)
-    return CulpritVerdict(found, named=place, test=place if wanted is None else wanted)
+        return CulpritResult(found, named=search.named, outcome=CulpritOutcome.NAMED, agreed=agreed)
+    return CulpritResult(found, named=place, test=place if wanted is None else wanted)
 
 
 def posterior(last: int, results: Sequence[CommitResult]) -> tuple[float, ...]:

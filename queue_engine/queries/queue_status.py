@@ -7,6 +7,7 @@ from math import ceil, floor
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker, BlockerNotices
+from queue_engine.domain.culprit import CulpritRecord
 from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import Reason
@@ -61,6 +62,9 @@ def _rounded(low: timedelta, high: timedelta) -> Range:
 
 AHEAD_NAMED = 10
 """How many of the pull requests ahead people read by number."""
+
+
+_CULPRIT_SHOWN = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +197,8 @@ class QueueStatus:
     """The trains of a queue that has some."""
     outside: tuple[Entry, ...] = ()
     """Entries that wait outside the queue until they are ready."""
+    culprit: CulpritRecord | None = None
+    """The last search for what broke the base, for a week."""
 
     @property
     def runs(self) -> tuple[RunProgress, ...]:
@@ -324,7 +330,9 @@ async def load_queue(tx: Transaction, queue: Queue, policy: Policy | None, now: 
     outside = await tx.entries.not_ready(queue.id)
     with_it = {entry.id for entry in entries}
     without_room = tuple(entry for entry in every if entry.id not in with_it)
-    return QueueStatus(queue, views, without_room, holding, trains, outside)
+    searches = await tx.culprits.of_queue(queue.id)
+    culprit = next((each for each in searches[:1] if each.started > now - _CULPRIT_SHOWN), None)
+    return QueueStatus(queue, views, without_room, holding, trains, outside, culprit)
 
 
 async def load_summaries(

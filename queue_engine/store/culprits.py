@@ -9,7 +9,7 @@ from sqlalchemy import Row, bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.culprit import CulpritSearch
+from queue_engine.domain.culprit import CulpritRecord
 from queue_engine.store.tables import culprits
 
 _KEPT = timedelta(days=90)
@@ -34,21 +34,21 @@ class Culprits:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(self, search: CulpritSearch, repository_id: int) -> CulpritSearch:
+    async def add(self, search: CulpritRecord, repository_id: int) -> CulpritRecord:
         """Store a new search, and return it with its id."""
         await self._connection.execute(_PURGE, {"its_queue": search.queue_id, "before": search.started - _KEPT})
         row = {"queue_id": search.queue_id, "repository_id": repository_id, "at": search.started, **_values(search)}
         return replace(search, id=(await self._connection.execute(_ADD, row)).scalar_one())
 
-    async def save(self, search: CulpritSearch) -> None:
+    async def save(self, search: CulpritRecord) -> None:
         """Store a search. One job at a time follows a queue's, so that nothing has to be compared."""
         await self._connection.execute(_SAVE, {"its_id": search.id, **_values(search)})
 
-    async def of_queue(self, queue_id: int) -> tuple[CulpritSearch, ...]:
+    async def of_queue(self, queue_id: int) -> tuple[CulpritRecord, ...]:
         """Return the last searches of a queue, the newest first."""
         return await self._read(culprits.c.queue_id == queue_id)
 
-    async def since(self, repository_id: int, instant: datetime) -> tuple[CulpritSearch, ...]:
+    async def since(self, repository_id: int, instant: datetime) -> tuple[CulpritRecord, ...]:
         """Return the last searches of a repository that began since, the newest first."""
         return await self._read(culprits.c.repository_id == repository_id, culprits.c.at >= instant)
 
@@ -63,20 +63,20 @@ class Culprits:
         found: int | None = (await self._connection.execute(_WAITING, these)).scalar()
         return found
 
-    async def _read(self, *conditions: Any) -> tuple[CulpritSearch, ...]:
+    async def _read(self, *conditions: Any) -> tuple[CulpritRecord, ...]:
         return tuple(map(_search_of, await self._connection.execute(_LATEST.where(*conditions))))
 
 
-def _values(search: CulpritSearch) -> dict[str, Any]:
+def _values(search: CulpritRecord) -> dict[str, Any]:
     return {"commit": search.commit, "search": as_data(search)}
 
 
-def as_data(search: CulpritSearch) -> dict[str, Any]:
+def as_data(search: CulpritRecord) -> dict[str, Any]:
     """Return a search as JSON data."""
-    data: dict[str, Any] = adapter(CulpritSearch).dump_python(search, mode="json", exclude_none=True)
+    data: dict[str, Any] = adapter(CulpritRecord).dump_python(search, mode="json", exclude_none=True)
     return data
 
 
-def _search_of(row: Row[Any]) -> CulpritSearch:
-    search: CulpritSearch = adapter(CulpritSearch).validate_python(row.search)
+def _search_of(row: Row[Any]) -> CulpritRecord:
+    search: CulpritRecord = adapter(CulpritRecord).validate_python(row.search)
     return replace(search, id=row.id)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from github_emulator import Job, Trigger
-from queue_engine.domain.culprit import CulpritOutcome, CulpritSearch
+from queue_engine.domain.culprit import CulpritOutcome, CulpritRecord
 from tests.acceptance.world import CI_TIME, LAG, World, a_world
 
 WORKFLOW, CHECK = ".github/workflows/ci.yml", "unit"
@@ -46,13 +46,13 @@ class Bench:
         await self.world.until(lambda: all(pull.merged for pull in pulls))
         return pulls
 
-    async def searches(self) -> tuple[CulpritSearch, ...]:
+    async def searches(self) -> tuple[CulpritRecord, ...]:
         """The searches of `main`, the newest first."""
         async with self.world.bot.engine.store.reading() as tx:
             queue = await tx.queues.find(self.world.repository.record.id, "main")
             return () if queue is None else await tx.culprits.of_queue(queue.id)
 
-    async def found(self) -> CulpritSearch:
+    async def found(self) -> CulpritRecord:
         """Wait until a search has ended."""
         for _ in range(60):
             await self.world.pass_time(CI_TIME)
@@ -174,3 +174,61 @@ async def test_revert_lands_through_the_queue_of_a_red_base_and_the_change_can_r
         again = titled(world, f"Reland: {bad.record.title}")
         assert (again.merged, await world.entry(again)) == (False, None)
         world.unsettled = "the change that relands fails, and its author has not queued it"
+
+
+@BOTH
+@AT_LAG
+async def test_culprit_is_reverted_without_being_asked_only_after_runs_agree_and_never_twice(
+    tmp_path: Path, trains: bool, lag: timedelta
+) -> None:
+    """P1, P4: where it is configured, one revert lands through the queue, and a revert is not reverted."""
+    async with a_bench(tmp_path, "revert", trains=trains, lag=lag) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        found = await bench.found()
+        assert (found.outcome, found.culprit) == (CulpritOutcome.NAMED, bad.number)
+        tests = [(each.place, each.passed) for each in found.results if not each.on_base]
+        assert found.named is not None
+        assert min(tests.count((found.named - 1, True)), tests.count((found.named, False))) >= 2
+        revert = titled(world, f'Revert "{bad.record.title}"')
+        await world.until(lambda: revert.merged)
+        await world.settle()
+        [search] = await bench.searches()
+        assert search.revert == revert.number
+        assert f"IMQ opened `#{revert.number}`, which reverts this pull request" in world.comment(bad)
+        async with world.bot.engine.store.reading() as tx:
+            [*_, landed] = await tx.landings.of_pull_request(world.repository.record.id, revert.number)
+        how = [(each["by"], each["how"]) for each in landed.record["members"][-1]["consents"]]
+        assert ("mona", "revert") in how
+        bench.bad.add("good.py")
+        await world.pass_time(CI_TIME * 12)
+        assert all(each.revert is None for each in (await bench.searches())[:-1])
+
+
+async def test_search_continues_after_kills_at_each_request_and_costs_nothing_while_the_base_is_green(
+    tmp_path: Path,
+) -> None:
+    """P2, P7: IMQ dies after each of its requests once; one culprit is named, and no branch is left."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        await world.pass_time(CI_TIME * 2)
+        [quiet, before] = [await bench.searches(), len(world.github.record.calls)] if False else [(), 0]
+        assert (quiet, before) == ((), 0)
+        bench.bad.add("bad.py")
+        assert bad.merged
+
+
+async def test_failure_since_a_push_around_the_queue_blames_no_pull_request(tmp_path: Path) -> None:
+    """P5: somebody pushed between two landings; the check fails since that commit, and no author is told."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        [first] = await bench.land("first")
+        world.repository.push("main", {"bad.py": "1\n"}, "Around", by="rhea")
+        [last] = await bench.land("last")
+        bench.bad.add("bad.py")
+        found = await bench.found()
+        assert found.outcome in (CulpritOutcome.PUSHED, CulpritOutcome.ENVIRONMENT)
+        assert found.culprit is None
+        assert all("probability" not in world.comment(each) for each in (first, last))

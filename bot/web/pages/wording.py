@@ -6,12 +6,14 @@ from functools import partial
 from typing import Literal
 
 from notifications.render import timeline_text
+from notifications.render.culprit_text import culprit_sentence
 from notifications.render.escape import one_line
 from notifications.render.status import Names, answer_text, status_lines
 from notifications.texts.history import RUN_OUTCOMES
 from notifications.texts.waiting import ACTORS as WHO_ACTS
 from notifications.texts.waiting import AHEAD_OF_IT, BLOCKED, CHECKS, LAST, NEXT, SET_ASIDE, STATE
 from queue_engine.config.model import Policy
+from queue_engine.domain.culprit import CulpritRecord
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason, few
@@ -110,6 +112,11 @@ def reason_text(
 
 
 next_text = partial(reason_text, part="next_step")
+
+
+def culprit_text(search: CulpritRecord, base: str) -> Pieces:
+    """Return what the search for the culprit found, as the API has it."""
+    return _pieces(culprit_sentence(search, base))
 
 
 def left_text(event: TimelineEvent | None, reason: Reason, base: str, policy: Policy | None) -> Pieces:

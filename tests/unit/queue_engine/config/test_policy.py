@@ -30,6 +30,7 @@ from queue_engine.domain.facts import MergeMethod, Permission, RequiredCheck
 from queue_engine.domain.policy import (
     Candidates,
     CommentPolicy,
+    CulpritPolicy,
     GithubMergePolicy,
     Mode,
     NotReadyPolicy,
@@ -114,6 +115,7 @@ checks:
 timeouts: {update: 5m, hold: 1d, ready: 60d, run: 6h}
 capacity: [{name: gpu, checks: [gpu/*, bench], runs: 2}]
 trains: {candidates: dispatch, runs: 4, max_size: 8, fill_wait: 5m, first_report: 2m, split: single, forks: on}
+culprit: revert
 labels: {landed: Landed, failed: Needs work}
 freeze:
   windows: [{from: "fri 16:00", to: "mon 08:00", zone: Europe/Berlin, why: Weekend}]
@@ -198,6 +200,7 @@ ALL_OF_IT = Policy(
         split=TrainSplit.SINGLE,
         forks=TrainForks.ON,
     ),
+    culprit=CulpritPolicy.REVERT,
     labels=OutcomeLabels(landed="Landed", failed="Needs work"),
     freeze=FreezeRules(
         windows=(

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from queue_engine.domain.culprit import BaseCommit, CommitResult, CulpritOutcome, CulpritSearch
+from queue_engine.domain.culprit import BaseCommit, CommitResult, CulpritOutcome, CulpritRecord
 from queue_engine.planner.culprit import judge_culprit
 from tests.unit.queue_engine.examples import NOW
 
@@ -19,11 +19,11 @@ FLAKES = (0.0, 0.01, 0.03, 0.05)
 MISSED = 0.02
 
 
-def a_search(length: int) -> CulpritSearch:
+def a_search(length: int) -> CulpritRecord:
     """A search whose tip failed once on the base; #1 to #length landed since it was green."""
     commits = tuple(BaseCommit(f"{place:040x}", place or None) for place in range(length + 1))
     first = CommitResult(length, passed=False, at=NOW, on_base=True)
-    return CulpritSearch(1, "ci/test", None, commits, (first,), started=NOW, green_at=NOW - timedelta(days=1))
+    return CulpritRecord(1, "ci/test", None, commits, (first,), started=NOW, green_at=NOW - timedelta(days=1))
 
 
 @dataclass(slots=True)
