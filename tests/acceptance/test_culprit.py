@@ -1,9 +1,11 @@
 """The base is red on a tip that landed green: IMQ finds the landing that broke it, and blames no one for the rest."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,18 +208,55 @@ async def test_culprit_is_reverted_without_being_asked_only_after_runs_agree_and
         assert all(each.revert is None for each in (await bench.searches())[:-1])
 
 
-async def test_search_continues_after_kills_at_each_request_and_costs_nothing_while_the_base_is_green(
-    tmp_path: Path,
+WRITES = ("rerun", "create_branch", "delete_branch", "revert_pull_request")
+
+
+def kill_after(world: World, names: list[str]) -> list[str]:
+    """Have IMQ die right after the first call of one of these; the name is taken from the list, and returned in one."""
+    died = list[str]()
+    github: Any = world.bot.engine.github
+
+    def watch(name: str) -> None:
+        call = getattr(github, name)
+
+        async def watched(*given: Any, **more: Any) -> Any:
+            answer = await call(*given, **more)
+            if name in names and not died:
+                names.remove(name)
+                died.append(name)
+                raise asyncio.CancelledError(name)
+            return answer
+
+        object.__setattr__(github, name, watched)
+
+    for name in WRITES:
+        watch(name)
+    return died
+
+
+@BOTH
+async def test_search_and_revert_continue_after_a_kill_at_each_write_and_cost_nothing_while_the_base_is_green(
+    tmp_path: Path, trains: bool
 ) -> None:
-    """P2, P7: IMQ dies after each of its requests once; one culprit is named, and no branch is left."""
-    async with a_bench(tmp_path, "name", trains=False) as bench:
-        world = bench.world
+    """P2, P7: one culprit is named, one revert lands, no branch is left; before that no request was sent."""
+    async with a_bench(tmp_path, "revert", trains=trains) as bench:
+        world, left = bench.world, [*WRITES]
         _, bad = await bench.land("good", "bad")
-        await world.pass_time(CI_TIME * 2)
-        [quiet, before] = [await bench.searches(), len(world.github.record.calls)] if False else [(), 0]
-        assert (quiet, before) == ((), 0)
+        assert await bench.searches() == ()
+        assert world.requests("POST /repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs") == 0
         bench.bad.add("bad.py")
-        assert bad.merged
+        while left:
+            died = kill_after(world, left)
+            await world.until(partial(bool, died))
+            await world.kill()
+            await world.restart()
+        title = f'Revert "{bad.record.title}"'
+        await world.until(lambda: any(each.title == title for each in world.repository.record.pulls.values()))
+        await world.until(lambda: titled(world, title).merged)
+        await world.settle()
+        [search] = await bench.searches()
+        assert (search.culprit, search.revert) == (bad.number, titled(world, title).number)
+        assert branches(world) == []
 
 
 async def test_failure_since_a_push_around_the_queue_blames_no_pull_request(tmp_path: Path) -> None:
