@@ -218,7 +218,7 @@ class CommitAnswer(AnswerModel):
 class CulpritAnswer(AnswerModel):
     """The search for what broke the base: what it found, with what probability, by which results, oldest first.
 
-    `outcome` is null while it goes on. `pull_request` is the culprit, if one is named; `revert` reverts it.
+    `outcome` is null until it ends. `pull_request` is the culprit, if one is named; `revert` reverts it.
     """
 
     check: str

@@ -42,7 +42,7 @@ def culprit_paragraphs(notice: Notice, *, mentions: bool = True) -> Iterable[str
 
 
 def culprit_sentence(search: CulpritRecord, base: str) -> str:
-    """Say what a search found, or that it goes on."""
+    """Say what a search found, or that it has not ended."""
     outcome = search.outcome.value if search.outcome is not None else "named" if search.culprit is not None else ""
     return CULPRIT_OUTCOMES[outcome].format(base=code(base))
 

@@ -76,7 +76,7 @@ CULPRIT_OUTCOMES: Mapping[str, str] = {
     "no_trigger": "A check fails on {base}. IMQ cannot search for the cause: nothing is proven to start this check on "
     "a branch that points at a landed commit.",
 }
-"""What a search for the culprit found, by its outcome; empty while it goes on."""
+"""What a search for the culprit found, by its outcome; empty until it ends."""
 
 ONE_OF = "one of {numbers}"
 

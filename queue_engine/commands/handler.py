@@ -23,7 +23,6 @@ from queue_engine.admission.enqueue import (
 )
 from queue_engine.admission.head_consent import consents
 from queue_engine.admission.rejection import RejectionError
-from queue_engine.admission.reverts import open_revert, queue_revert, revert_of
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.commands import (
     MAX_COMMANDS,
@@ -226,6 +225,8 @@ async def _enqueue(
 
 async def revert(context: CommandContext, request: CommandRequest) -> Reply:
     """Open the revert of a landed pull request, and queue it as a hotfix. Raises GitHubError."""
+    from queue_engine.admission.reverts import queue_revert
+
     if not context.pull.merged:
         return context.reply(request, ReplyKind.NOT_LANDED, accepted=False)
     done = await queue_revert(context.engine, context.repository, context.pull, by=context.by)
@@ -242,6 +243,8 @@ async def reland(context: CommandContext, request: CommandRequest) -> Reply:
 
     Raises GitHubError.
     """
+    from queue_engine.admission.reverts import open_revert, revert_of
+
     async with context.engine.store.reading() as tx:
         number = await revert_of(tx, context.repository.id, context.pull.number)
     reverting = None if number is None else await context.engine.github.pull_request(context.repository, number)

@@ -101,7 +101,7 @@ class CulpritRecord:
     """The place of the culprit."""
     probability: float | None = None
     outcome: CulpritOutcome | None = None
-    """None while the search goes on."""
+    """None until the search ends."""
     revert: int | None = None
     """The pull request that reverts the culprit, if IMQ opened it by itself."""
     id: int | None = None

@@ -1,6 +1,6 @@
 """Store the record of a landing, signed, in the transaction of the landing."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,13 +9,24 @@ from queue_engine.domain.consent import HeadConsent
 from queue_engine.domain.culprit import CULPRIT, CulpritRecord
 from queue_engine.domain.errors import InvariantError
 from queue_engine.domain.facts import Commit, MergeMethod
-from queue_engine.domain.landing_record import LandingProof, LandingResult, checks_data, is_proved, result_of
+from queue_engine.domain.landing_record import (
+    LandingProof,
+    LandingRecord,
+    LandingResult,
+    checks_data,
+    is_proved,
+    result_of,
+)
 from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue
+from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects import notices
-from queue_engine.effects.context import Change
+from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.proof import mark_of
 from queue_engine.store.culprits import as_data
+
+CULPRIT_JOB = "find_culprit"
+"""Kind of the job that follows the search of one queue."""
 
 
 async def record_landing(
@@ -50,6 +61,38 @@ async def record_landing(
         if await change.tx.landings.add(record, change.now, *await change.sign(change.tx, record, change.now, is_read)):
             return is_proved(record)
     raise InvariantError("the key that signs landings cannot be stored")
+
+
+async def note_failure(engine: Engine, repository_id: int, sha: str, check: str) -> None:
+    """Begin a search if a check failed on the commit of a landing, for which it had passed; sends no request."""
+    async with engine.store.reading() as tx:
+        landed = [each for each in await tx.landings.of_commit(repository_id, sha) if check in checks_of(each)]
+        queue = await tx.queues.find(repository_id, landed[-1].base_branch) if landed else None
+    if queue is not None:
+        policy = await engine.policies.of(queue.repository, queue.base_branch)
+        async with engine.change() as change:
+            await search_later(change, queue, policy, sha, check)
+
+
+async def search_later(change: Change, queue: Queue, policy: Policy, sha: str, check: str) -> None:
+    """Enqueue the job that begins a search, where that is configured."""
+    if policy.culprit is not CulpritPolicy.OFF:
+        await change.tx.jobs.enqueue_once(
+            kind=CULPRIT_JOB,
+            request={"queue_id": queue.id, "sha": sha, "check": check},
+            process_id=process_of(queue.id),
+            now=change.now,
+        )
+
+
+def process_of(queue_id: int) -> str:
+    """Return the process id of the jobs of this queue's search."""
+    return f"{CULPRIT_JOB}:{queue_id}"
+
+
+def checks_of(landed: LandingRecord) -> Collection[str]:
+    """Return the names of the checks that passed for a landing."""
+    return {name for group in landed.record.get("checks", ()) for name in group.get("names", ())}
 
 
 async def announce_culprit(change: Change, queue: Queue, search: CulpritRecord, policy: Policy) -> None:

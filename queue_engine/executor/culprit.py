@@ -5,7 +5,7 @@ IMQ tests landed commits, one at a time, on branches that point at them: nothing
 for that. What a search knows is stored before each request, so that a job after a kill continues it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,8 +30,8 @@ from queue_engine.domain.landing_record import LandingRecord
 from queue_engine.domain.model import Queue
 from queue_engine.domain.policy import Candidates, CulpritPolicy
 from queue_engine.domain.run import CandidateTrigger
-from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.landings import announce_culprit
+from queue_engine.effects.context import Engine
+from queue_engine.effects.landings import announce_culprit, checks_of
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.culprit import CulpritResult, judge_culprit
 from queue_engine.rules.checks import is_red
@@ -41,49 +41,14 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger("imq.culprit")
 
-CULPRIT_JOB = "find_culprit"
-"""Kind of the job that follows the search of one queue."""
-
 _MOST_READ = 32
 """How many landings IMQ reads back to find the last one that passed."""
 _UNREAD, _SOON = "check_unread", timedelta(seconds=5)
 _MOST_UNREAD = 5
 """How often IMQ asks again for a failure that only a webhook has shown."""
 _LOST_RERUN = timedelta(minutes=5)
-"""After which IMQ goes on without the result of a rerun that has not begun."""
+"""After which IMQ does without the result of a rerun that has not begun."""
 _TRIGGERS = (CandidateTrigger.PUSH, CandidateTrigger.DISPATCH)
-
-
-async def note_failure(engine: Engine, repository_id: int, sha: str, check: str) -> None:
-    """Begin a search if a check failed on the commit of a landing, for which it had passed; sends no request."""
-    async with engine.store.reading() as tx:
-        landed = [each for each in await tx.landings.of_commit(repository_id, sha) if check in _names(each)]
-        queue = await tx.queues.find(repository_id, landed[-1].base_branch) if landed else None
-    if queue is not None:
-        policy = await engine.policies.of(queue.repository, queue.base_branch)
-        async with engine.change() as change:
-            await search_later(change, queue, policy, sha, check)
-
-
-async def search_later(change: Change, queue: Queue, policy: Policy, sha: str, check: str) -> None:
-    """Enqueue the job that begins a search, where that is configured."""
-    if policy.culprit is not CulpritPolicy.OFF:
-        await change.tx.jobs.enqueue_once(
-            kind=CULPRIT_JOB,
-            request={"queue_id": queue.id, "sha": sha, "check": check},
-            process_id=process_of(queue.id),
-            now=change.now,
-        )
-
-
-def process_of(queue_id: int) -> str:
-    """Return the process id of the jobs of this queue's search."""
-    return f"{CULPRIT_JOB}:{queue_id}"
-
-
-def _names(landed: LandingRecord) -> Collection[str]:
-    """Return the names of the checks that passed for a landing."""
-    return {name for group in landed.record.get("checks", ()) for name in group.get("names", ())}
 
 
 async def find_culprit(engine: Engine, job: Job) -> Hold | None:
@@ -124,7 +89,7 @@ class CulpritSteps:
         async with self._engine.store.reading() as tx:
             latest = await tx.landings.latest(self._repository.id, _MOST_READ, base_branch=self._queue.base_branch)
         unused = self._policy.culprit is CulpritPolicy.OFF
-        if unused or not latest or latest[0].sha != tip or check not in _names(latest[0]):
+        if unused or not latest or latest[0].sha != tip or check not in checks_of(latest[0]):
             return None
         found = await self._github.branch_tip(self._repository, self._queue.base_branch)
         if found is None:

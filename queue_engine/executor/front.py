@@ -21,9 +21,9 @@ from queue_engine.domain.run import Run
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import remove_testing_label
+from queue_engine.effects.landings import search_later
 from queue_engine.effects.record import announce_joined
 from queue_engine.executor.base import poll_missing_checks, poll_red_base, poll_untested_tip
-from queue_engine.executor.culprit import search_later
 from queue_engine.known.own_writes import record_merge_request
 from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.queue_plan import QueueAction, QueueChange

@@ -14,7 +14,6 @@ import structlog
 
 from queue_engine.admission.case import Case, load_case
 from queue_engine.admission.label_order import EARLIER_LABEL
-from queue_engine.admission.reverts import revert_culprit
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -46,11 +45,11 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.check_counts import FLAKE_JOB
 from queue_engine.effects.context import Engine
+from queue_engine.effects.landings import CULPRIT_JOB
 from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
-from queue_engine.executor.culprit import CULPRIT_JOB, find_culprit
 from queue_engine.executor.landing import GREEN_JOB, move_green
 from queue_engine.executor.proof_marks import EXPIRE_JOB, delete_expired
 from queue_engine.handlers.branch_events import Branches
@@ -161,8 +160,8 @@ class Inbox:
             THROTTLED_LABEL_JOB: patient(self._judge_throttled),
             OUTBOX_JOB: self._resend,
             BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
-            CULPRIT_JOB: patient(partial(find_culprit, self._engine)),
-            REVERT_JOB: patient(partial(revert_culprit, self._engine)),
+            CULPRIT_JOB: patient(self._find_culprit),
+            REVERT_JOB: patient(self._revert_culprit),
             GREEN_JOB: patient(partial(move_green, self._engine)),
             EXPIRE_JOB: patient(partial(delete_expired, self._engine)),
             **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
@@ -175,6 +174,17 @@ class Inbox:
             PURGE_JOB: self._limits.purge,
             RETRIED_JOB: self._count_retried,
         }
+
+    async def _find_culprit(self, job: Job) -> Outcome | None:
+        """Follow a search. Its code is imported where it is used: most processes never meet a red base."""
+        from queue_engine.executor.culprit import find_culprit
+
+        return await find_culprit(self._engine, job)
+
+    async def _revert_culprit(self, job: Job) -> None:
+        from queue_engine.admission.reverts import revert_culprit
+
+        await revert_culprit(self._engine, job)
 
     async def _resend(self, job: Job) -> None:
         """Requeue an outbox item from the dead letters, unless IMQ has sent a newer one meanwhile."""

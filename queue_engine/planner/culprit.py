@@ -43,7 +43,7 @@ class CulpritResult:
 
 
 def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
-    """Judge the results; with `reverts` go on after the culprit is named, until independent runs agree or do not."""
+    """Judge the results; with `reverts` also after the culprit is named, until independent runs agree or do not."""
     last = len(search.commits) - 1
     found = posterior(last, search.results)
     likeliest = max(range(len(found)), key=found.__getitem__)
