@@ -28,7 +28,7 @@ from queue_engine.store import Transaction
 _log = structlog.get_logger("imq.reverts")
 
 _AT_MOST, _AT_MOST_IN = 3, timedelta(hours=1)
-"""Reverts in a repository that nobody asked for."""
+"""The most reverts in a repository that no one asked for, and in what time."""
 _HOTFIX = EntryOrder(hotfix=True, preempts=True, fixes_base=True)
 _MARK = "<!-- imq revert {number} -->"
 

@@ -239,7 +239,7 @@ async def revert(context: CommandContext, request: CommandRequest) -> Reply:
 
 
 async def reland(context: CommandContext, request: CommandRequest) -> Reply:
-    """Open the revert of the revert by which IMQ took this pull request back; nobody is asked to land it yet.
+    """Open the revert of the revert by which IMQ took this pull request back, and do not queue it.
 
     Raises GitHubError.
     """

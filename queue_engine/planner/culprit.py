@@ -1,9 +1,9 @@
 """Choose what a search for the culprit tests next, and when it knows enough: a bisection that expects flakes. Pure.
 
-The commits stand in a row: the last one that passed on the base, then each that followed, to the tip that fails. Every
-hypothesis has a probability: that the fault came with the commit at a place; at place 0, that it is in the environment,
-so that all commits fail now; and one more, that nothing is broken. Each result counts by its likelihood. The next test
-is the one that is expected to leave the least doubt.
+The commits are in order: the last one that passed on the base, then each that followed, to the tip that fails. Every
+hypothesis has a probability. The fault came with the commit at a place; or, at place 0, it is in the environment, so
+that all commits fail now; or nothing is broken. Each result counts by its likelihood. The next test is the one that is
+expected to leave the least doubt.
 """
 
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _fails(culprit: int, place: int, last: int, *, on_base: bool) -> float:
 
 
 def _failed_after_a_pass(results: Sequence[CommitResult], place: int) -> bool:
-    """Whether the fault was seen again after a commit without it had passed: an environment may have healed."""
+    """Whether the fault was seen again after a commit without it had passed: the environment may have recovered."""
     tests = [each for each in results if not each.on_base]
     passed = next((n for n, each in enumerate(tests) if each.passed and each.place < place), len(tests))
     return any(not each.passed and each.place >= place for each in tests[passed:])
@@ -106,8 +106,8 @@ def _failed_after_a_pass(results: Sequence[CommitResult], place: int) -> bool:
 def _to_agree(results: Sequence[CommitResult], place: int) -> int | None:
     """Return the place to test before two independent runs agree; None if they do.
 
-    Two have to pass just before the culprit, and two to fail on it, in turns: so neither one flake nor an environment
-    that heals gives that result.
+    Two have to pass just before the culprit, and two to fail on it, alternately: neither one flake nor an environment
+    that recovers gives such results.
     """
     tests = [each for each in results if not each.on_base]
     passes = [n for n, each in enumerate(tests) if each.passed and each.place == place - 1]
