@@ -90,7 +90,7 @@ def branches(world: World) -> list[str]:
 
 @BOTH
 @AT_LAG
-async def test_breakage_is_found_among_what_landed_since_and_its_author_is_told(
+async def test_breakage_is_found_among_what_landed_since_and_its_author_reads_that(
     tmp_path: Path, trains: bool, lag: timedelta
 ) -> None:
     """P5, P6: one comment names the culprit with its probability and runs; other authors read nothing of it."""
@@ -101,16 +101,16 @@ async def test_breakage_is_found_among_what_landed_since_and_its_author_is_told(
         found = await bench.found()
         assert (found.outcome, found.culprit) == (CulpritOutcome.NAMED, bad.number)
         assert (found.probability or 0) >= 0.93
-        said = world.comment(bad)
-        assert "Since this pull request landed, `main` fails `unit`, with a probability of 9" in said
-        assert all(each in said for each in ("@mona", f"#{bad.number}`: [`failed", "`/revert`"))
+        comment = world.comment(bad)
+        assert "Since this pull request landed, `main` fails `unit`, with a probability of 9" in comment
+        assert all(each in comment for each in ("@mona", f"#{bad.number}`: [`failed", "`/revert`"))
         assert all("probability" not in world.comment(each) for each in (good, *other))
         assert branches(world) == []
 
 
 @BOTH
 @AT_LAG
-async def test_flake_of_the_base_blames_nobody(tmp_path: Path, trains: bool, lag: timedelta) -> None:
+async def test_flake_of_the_base_blames_no_change(tmp_path: Path, trains: bool, lag: timedelta) -> None:
     """P5: the rerun passes, and no commit is tested."""
     async with a_bench(tmp_path, "name", trains=trains, lag=lag) as bench:
         pulls = await bench.land("a", "b")
@@ -122,7 +122,7 @@ async def test_flake_of_the_base_blames_nobody(tmp_path: Path, trains: bool, lag
 
 @BOTH
 @AT_LAG
-async def test_environment_that_fails_blames_nobody(tmp_path: Path, trains: bool, lag: timedelta) -> None:
+async def test_environment_that_fails_blames_no_change(tmp_path: Path, trains: bool, lag: timedelta) -> None:
     """P5: the commit that passed before these landings fails now, too."""
     async with a_bench(tmp_path, "revert", trains=trains, lag=lag) as bench:
         pulls = await bench.land("a", "b")
@@ -260,7 +260,7 @@ async def test_search_and_revert_continue_after_a_kill_at_each_write_and_cost_no
 
 
 async def test_failure_since_a_push_around_the_queue_blames_no_pull_request(tmp_path: Path) -> None:
-    """P5: somebody pushed between two landings; the check fails since that commit, and no author is told."""
+    """P5: somebody pushed between two landings; the check fails since that commit, and no author reads of it."""
     async with a_bench(tmp_path, "name", trains=False) as bench:
         world = bench.world
         [first] = await bench.land("first")
