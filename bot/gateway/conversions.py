@@ -205,7 +205,7 @@ def check_suite(answer: CheckSuiteAnswer, *, own_app_id: int) -> CheckSuite:
     """Convert a check suite."""
     return CheckSuite(
         app=answer.app.name or answer.app.slug if answer.app else "",
-        by_actions=answer.app is not None and answer.app.slug == _ACTIONS,
+        by_actions=answer.app is not None and answer.app.slug == ACTIONS,
         status=answer.status or "",
         conclusion=answer.conclusion,
         runs=answer.latest_check_runs_count,
@@ -216,14 +216,14 @@ def check_suite(answer: CheckSuiteAnswer, *, own_app_id: int) -> CheckSuite:
     )
 
 
-_ACTIONS = "github-actions"
+ACTIONS = "github-actions"
 """The slug of GitHub's own App, on Enterprise Server too, where its number is another."""
 
 _INCONCLUSIVE = frozenset({"cancelled", "stale"})  # Conclusions of a run that was stopped before it had a result.
 
 
 def _by_actions(run: CheckRunAnswer) -> bool:
-    return run.app is not None and run.app.slug == _ACTIONS
+    return run.app is not None and run.app.slug == ACTIONS
 
 
 def _suite(run: CheckRunAnswer) -> int | None:

@@ -15,6 +15,8 @@ Beside the requests of a usual merge (the table in docs/sizing.md) there are, wh
 - For a pull request that leaves since a check failed that had passed on its head alone: what landed in between, by a
   comparison. In a train the checks of its own head before that.
 - Two lists of commits where GitHub cannot make the diff of a comparison.
+- Where the configuration has `checks.prices`: once a day the repository, and a job with those of its workflow run where
+  jobs have names that are new on that day.
 - A list of workflow runs, and one request for each run cancelled (at most twenty), when an update of IMQ's is
   outdated.
 - Where the configuration has `checks.untested_paths`: a comparison for each push to the base while checks run, another
@@ -30,12 +32,14 @@ Where reads lag, the first outdated read of each kind (snapshot, checks, landed 
 they lag 2 s. For the next quarter of an hour such reads wait, and cost no more than the table says.
 """
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date
 from typing import Any
 
+import structlog
+from cachetools import LRUCache
 from yarl import URL
 
 from bot.gateway import conversions
@@ -58,6 +62,7 @@ from bot.gateway.schemas import (
     EventAnswer,
     InstallationAnswer,
     IssueAnswer,
+    JobAnswer,
     PullRequestAnswer,
     RepositoryAnswer,
 )
@@ -65,15 +70,32 @@ from queue_engine.core.concurrency.slots import SlotsStatus
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Unavailable
 from queue_engine.domain.facts import (
     BranchRules,
+    CheckReport,
     Commit,
     Comparison,
     Delivery,
     HeadPush,
+    JobLabels,
     LabelEvent,
     PullRequest,
     RepositoryState,
 )
 from queue_engine.domain.model import Repository
+
+_log = structlog.get_logger(__name__)
+
+_MOST_REPOSITORIES = 1000
+
+
+@dataclass(slots=True)
+class _ReadJobs:
+    """What IMQ read of the jobs of a repository on one day."""
+
+    day: date
+    public: bool
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    asked: set[frozenset[str]] = field(default_factory=set)
+    """The names of jobs that were unknown together: no question is asked twice."""
 
 
 class Gateway(CandidateApi, MergeApi):
@@ -91,6 +113,7 @@ class Gateway(CandidateApi, MergeApi):
         self.app = App(connection, connection.client)
         self.doctor = DoctorReads(connection)
         self.teams = Teams(connection)
+        self._jobs: LRUCache[int, _ReadJobs] = LRUCache(_MOST_REPOSITORIES)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`, or the mutation `createCheckRun` for several at once."""
@@ -269,6 +292,35 @@ class Gateway(CandidateApi, MergeApi):
             repository, RepositoryAnswer, "/repositories/{repository_id}", variables, fresh=True
         )
         return RepositoryState(found.owner.login, found.name, found.archived, found.public)
+
+    async def job_labels(self, repository: Repository, reports: Sequence[CheckReport]) -> JobLabels:
+        day, kept = self._clock.now().date(), self._jobs.get(repository.id)
+        jobs = "/repos/{owner}/{repo}/actions/runs/{run_id}/jobs?filter=latest&per_page=100"
+        try:
+            if kept is None or kept.day != day:
+                kept = self._jobs[repository.id] = _ReadJobs(day, (await self.repository(repository)).public)
+            unknown: dict[int | None, dict[str, int]] = defaultdict(dict)
+            for each in reports:
+                if each.name not in kept.labels and each.run_id is not None:
+                    unknown[each.suite][each.name] = each.run_id
+            for numbers in unknown.values():
+                # A job that waits for another one appears later: then its name makes another question of it.
+                if (asked := frozenset(numbers)) in kept.asked:
+                    continue
+                kept.asked.add(asked)
+                # A job has the number of its check run, whose annotations cli/cli reads by it.
+                where = {"job_id": str(min(numbers.values()))}
+                first = await self._connection.get(
+                    repository, JobAnswer, "/repos/{owner}/{repo}/actions/jobs/{job_id}", where
+                )
+                found, of_run = [first], {"run_id": str(first.run_id)}
+                if len(numbers) > 1:
+                    found = await self._connection.items(repository, JobAnswer, jobs, of_run, key="jobs")
+                kept.labels |= {job.name: tuple(job.labels) for job in found}
+        except GitHubError as error:
+            # Nothing waits for a price.
+            _log.info("job_labels_unread", repository=repository.full_name, error=str(error))
+        return JobLabels({}, public=False) if kept is None else JobLabels(kept.labels, kept.public)
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         """`GET /app/hook/deliveries`: a page, newest first, and the cursor of the next one."""

@@ -309,6 +309,14 @@ class WorkflowRunAnswer(ReadModel):
     triggering_actor: UserAnswer | None = None
 
 
+class JobAnswer(ReadModel):
+    """A job of a workflow run, with the labels of the runner that it asked for."""
+
+    run_id: int
+    name: str
+    labels: list[str] = Field(default_factory=list)
+
+
 class StatusAnswer(ReadModel):
     """A commit status in the combined status."""
 

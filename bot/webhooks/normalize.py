@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from bot.gateway.conversions import PASSING_CONCLUSIONS
+from bot.gateway.conversions import ACTIONS, PASSING_CONCLUSIONS
 from bot.webhooks.payloads import (
     CheckRunEvent,
     CheckSuiteEvent,
@@ -299,6 +299,7 @@ def _check_run(event: CheckRunEvent, delivery: _Delivery) -> webhooks.WebhookEve
         check_url=safe_link(run.html_url or run.details_url),
         check_started=run.started_at,
         check_ended=run.completed_at,
+        by_actions=run.app is not None and run.app.slug == ACTIONS,
         passed=run.conclusion in PASSING_CONCLUSIONS,
         skipped=run.conclusion == "skipped",
         facts=of_check_run_event(event),

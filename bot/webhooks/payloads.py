@@ -176,6 +176,10 @@ class CommentEvent(OfRepository):
     comment: Comment
 
 
+class AppName(Id):
+    slug: Word = ""
+
+
 class CheckRun(ReadModel):
     id: Identity | None = None
     name: Phrase
@@ -186,7 +190,7 @@ class CheckRun(ReadModel):
     started_at: datetime | None = None
     completed_at: datetime | None = None
     external_id: Phrase | None = None
-    app: Id | None = None
+    app: AppName | None = None
 
 
 class CheckRunEvent(OfRepository):

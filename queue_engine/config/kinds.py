@@ -411,6 +411,16 @@ def _off_or_on(value: object) -> object:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
+_PricesByLabel = Annotated[dict[Label, Annotated[float, Field(ge=0, le=100)]], Field(max_length=MOST)]
+Prices = Annotated[
+    _PricesByLabel,
+    BeforeValidator(
+        lambda value: {} if value == "github" else value,
+        json_schema_input_type=Literal["github"] | _PricesByLabel,
+    ),
+]
+
+
 def one_of(*values: StrEnum, before: Callable[[object], object] = _same) -> Kind:
     """Return the kind of these values of one enumeration, of which people write others, too, if `before` reads them."""
     words = Literal[tuple(map(str, values))]  # type: ignore[valid-type]
@@ -443,6 +453,11 @@ AGENTS = Kind(Many[Wildcards], lambda agents: tuple(each.casefold() for each in 
 METHOD = Kind(Literal["auto", "merge", "squash", "rebase"], _method, _or_auto(str))
 METHODS = Kind(
     Annotated[dict[Label, Literal["merge", "squash", "rebase"]], Field(max_length=MOST)], _methods, _methods_shown
+)
+PRICES = Kind(
+    Prices,
+    lambda prices: {label.casefold(): price for label, price in prices.items()},
+    lambda prices: "github" if prices == {} else prices,
 )
 CHECKS = Kind(Many[Check], _checks, _checks_shown)
 FLAKY = Kind(

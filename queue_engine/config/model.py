@@ -339,6 +339,13 @@ class CheckRules:
         "Whether IMQ cancels runs of GitHub Actions that its own update of a branch, or its testing label, "
         "caused. It does so when the pull request leaves without landing, or a newer update replaces that one.",
     )
+    prices: Mapping[str, float] | None = key(
+        None,
+        kinds.PRICES,
+        Shared(keys.free, "any prices"),
+        "What a minute of a runner costs, in US dollars by label: `{self-hosted: 0.002}`. Other runners have GitHub's "
+        "prices; `github` is those alone. IMQ then reads the runner of each job once a day. Absent is off.",
+    )
     untested_paths: tuple[str, ...] = key(
         (),
         kinds.listed(kinds.PathWildcards),

@@ -11,6 +11,13 @@ ENDS = frozenset({EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED}
 """The events that end an entry."""
 
 
+JOB_SUMS = (
+    *(f"{use}_{unit}" for unit in ("minutes", "cost") for use in ("ci", "rerun", "reset", "spared")),
+    "priced",
+)
+"""The fields of a departure for what its jobs cost."""
+
+
 @dataclass(frozen=True, slots=True)
 class RerunCheck:
     """A check that failed and passed in a rerun, and what that cost. GitHub Actions names a check run after its job."""
@@ -57,6 +64,21 @@ class Departure:
     reruns: int
     """How often IMQ ran failed checks again."""
     flaky: tuple[RerunCheck, ...] = ()
+    ci_minutes: float = 0.0
+    """Minutes of GitHub Actions as GitHub bills them, of all commits that were tested while it was queued."""
+    rerun_minutes: float = 0.0
+    """Those of attempts that IMQ had run again."""
+    reset_minutes: float = 0.0
+    """Of a landing: those of tests before the last, which a moved base, a hotfix or another member ended."""
+    spared_minutes: float = 0.0
+    """Those that a ref of the tested tree spares workflows on the base."""
+    ci_cost: float = 0.0
+    """This and the next: the same in US dollars."""
+    rerun_cost: float = 0.0
+    reset_cost: float = 0.0
+    spared_cost: float = 0.0
+    priced: float = 0.0
+    """1 if prices are known, else 0: sums count such departures."""
 
 
 @dataclass(frozen=True, slots=True)

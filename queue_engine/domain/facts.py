@@ -231,6 +231,8 @@ class CheckReport:
     """Whether GitHub Actions itself reported the check."""
     app: str | None = None
     """The name of the App that reported, for people to read; None where GitHub's answer lacks it."""
+    price: float | None = None
+    """The price of a minute of the job, where the configuration asks for prices and IMQ knows its runner."""
 
     @property
     def started(self) -> bool:
@@ -241,6 +243,14 @@ class CheckReport:
     def skipped(self) -> bool:
         """Whether it was skipped, or is neutral: it tested nothing, and GitHub counts it as passed."""
         return self.conclusion in ("skipped", "neutral")
+
+
+@dataclass(frozen=True, slots=True)
+class JobLabels:
+    """The labels of the runners of jobs of GitHub Actions, by the job's name, and whether the repository is public."""
+
+    labels: Mapping[str, tuple[str, ...]]
+    public: bool
 
 
 GITHUB_ACTIONS = 15368

@@ -22,6 +22,7 @@ from queue_engine.domain.facts import (
     Comparison,
     Delivery,
     HeadPush,
+    JobLabels,
     LabelEvent,
     MergeMethod,
     OwnCheckRun,
@@ -227,6 +228,14 @@ class Reads(Files, Protocol):
 
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
         """`GET .../actions/runs?head_sha=`: also runs that await approval; none where IMQ may not read them."""
+        raise AssertionError
+
+    async def job_labels(self, repository: Repository, reports: Sequence[CheckReport]) -> JobLabels:
+        """The labels of the runners of these jobs, as far as GitHub shows them.
+
+        `GET .../actions/jobs/{id}`, and for several `GET .../actions/runs/{id}/jobs`: for each workflow run with jobs
+        whose labels IMQ did not read on this day. `GET /repositories/{id}` once a day.
+        """
         raise AssertionError
 
     async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:

@@ -33,6 +33,14 @@ class CheckTiming:
     """None while the check runs."""
     passed: bool | None = None
     """The result of a check that has ended."""
+    is_job: bool | None = None
+    """Whether GitHub Actions reports it, so that it is a job; None: another App, or a status."""
+    price: float | None = None
+    """The price of a minute of the job; None: not asked for, or not known."""
+    same_name: int | None = None
+    """The billed minutes of other jobs of this name that have ended."""
+    rerun_minutes: int | None = None
+    """The billed minutes of earlier attempts that IMQ had run again."""
 
 
 class CandidateTrigger(StrEnum):

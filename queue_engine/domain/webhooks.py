@@ -210,6 +210,8 @@ class CheckOutcome(CommitWebhook):
     """The check's page, if its App names one."""
     check_started: datetime | None = None
     check_ended: datetime | None = None
+    by_actions: bool = False
+    """Whether GitHub Actions reports it, so that it is a job."""
     without_jobs: ClassVar[bool] = False
 
 

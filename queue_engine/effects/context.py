@@ -21,8 +21,9 @@ from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import WHOLE_QUEUE, Entry, EntryStatus, Queue, TimelineEvent
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.run import RUN_STARTED
-from queue_engine.rules.departure_facts import departure_of, share_of, train_runs
+from queue_engine.domain.run import RUN_ENDED, RUN_STARTED
+from queue_engine.rules.departure_facts import departure_of, job_figures, share_of, train_runs
+from queue_engine.rules.job_rates import JobFigures, figures_of_run
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 
@@ -220,7 +221,22 @@ async def _record_departure(tx: Transaction, end: TimelineEvent, entry: Entry) -
     of_queue = await tx.timeline.blockers(end.repository_id, end.base_branch, up_to=end.id)
     others = await tx.departures.left(end.repository_id, end.base_branch, entry.enqueued_at, end.at)
     shares = await _shares(tx, end, own)
-    await tx.departures.put(departure_of(end, own, of_queue, others, entry, shares))
+    runs = await _jobs_of_runs(tx, end, entry) if shares or entry.run.has_branch else ()
+    await tx.departures.put(departure_of(end, own, of_queue, others, entry, shares, runs))
+
+
+async def _jobs_of_runs(tx: Transaction, end: TimelineEvent, entry: Entry) -> Sequence[tuple[JobFigures, JobFigures]]:
+    """Return this entry's part of what the jobs of its runs in trains cost: those that a run tests divide it."""
+    number, found = end.number, dict[int, tuple[JobFigures, JobFigures]]()
+    for event in await tx.timeline_reads.of_branch(end.repository_id, end.base_branch, [RUN_ENDED], limit=_RUNS_READ):
+        if event.at >= entry.enqueued_at and (part := share_of(number, event.data.get("tested") or ())):
+            spent, reruns = job_figures(event)
+            found[event.data["run"]] = spent.times(part), reruns.times(part)
+    for run in await tx.runs.of_queue(entry.queue_id):
+        if run.id is not None and run.id not in found and (part := share_of(number, run.tested)):
+            spent, reruns = figures_of_run(run, end.at, begun=run.checks_since or run.published_at)
+            found[run.id] = spent.times(part), reruns.times(part)
+    return [found[each] for each in sorted(found)]
 
 
 async def _shares(tx: Transaction, end: TimelineEvent, own: Sequence[TimelineEvent]) -> dict[int, float]:

@@ -6,8 +6,9 @@ so that the merge made an untested tree. A webhook reports the landing, or a swe
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 
@@ -32,6 +33,8 @@ from queue_engine.planner.actions import Facts
 from queue_engine.rules.check_progress import figures_of
 from queue_engine.rules.checks import need_no_test
 from queue_engine.rules.departure_facts import is_requested_merge
+from queue_engine.rules.job_rates import figures_of_run
+from queue_engine.rules.proof import is_marked
 from queue_engine.rules.transitions import check_transition
 
 _log = structlog.get_logger("imq.landing")
@@ -147,7 +150,7 @@ async def land(
         else:
             await remove_testing_label(tx, entry, policy, now)
             events = await tx.timeline.of_pull_request(entry.repository.id, entry.number)
-            data = trees | figures_of(entry, events, now)
+            data = trees | figures_of(entry, events, now) | _spared(entry, policy, now)
             await change.record(EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=data)
             for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
                 await tx.entries.save(replace(other, newer_tip=landed.sha))
@@ -169,6 +172,18 @@ async def land(
         _log.info("landed", repository=entry.repository.full_name, number=entry.number, sha=landed.sha)
     else:
         _log.critical("tree_mismatch", repository=entry.repository.full_name, detail=mismatch)
+
+
+def _spared(entry: Entry, policy: Policy, now: datetime) -> dict[str, Any]:
+    """Return, as data of an event, what jobs a ref of the tested tree spares on the base; members share one ref."""
+    checks = policy.merge.tested_refs
+    if not is_marked(entry.run.proof, checks):
+        return {}
+    names = {each.name for each in checks}
+    run = replace(entry.run, timings=tuple(each for each in entry.run.timings if each.name in names))
+    spent, reruns = figures_of_run(run, now)
+    once = (spent + reruns.times(-1)).times(1 / max(1, len(run.members)))
+    return {"spared_jobs": asdict(once)} if once.minutes else {}
 
 
 def _mismatch_of(entry: Entry, landed: Commit, untested: Sequence[str]) -> str | None:

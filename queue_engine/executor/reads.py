@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound
-from queue_engine.domain.facts import CheckState, CommitFacts, PullRequest, Snapshot
+from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import Files, GitHub, MergeState, PendingMerge, SnapshotRequest
 from queue_engine.domain.run import Run
@@ -28,6 +28,7 @@ from queue_engine.rules.checks import (
     run_checks,
 )
 from queue_engine.rules.consent import needs_signature
+from queue_engine.rules.job_rates import price_of
 from queue_engine.rules.reviews import reviews_of, with_own_approvals
 
 _T = TypeVar("_T")
@@ -100,7 +101,8 @@ async def read_run_fact(
     assert candidate is not None
     match fact:
         case FactKind.CHECKS:
-            return replace(facts, reports=await github.check_reports(repository, candidate, required))
+            reports = await github.check_reports(repository, candidate, required)
+            return replace(facts, reports=await _priced(github, repository, reports, policy))
         case FactKind.BASE_REPORTS:
             return replace(facts, base_reports=await github.check_reports(repository, tip, required))
         case FactKind.WORKFLOW_RUNS:
@@ -124,6 +126,22 @@ async def read_run_fact(
         case FactKind.BROKEN_ON_BASE:
             return replace(facts, broken_on_base=await _broken_on_base(github, repository, tip, candidate, facts))
     raise AssertionError(f"{fact} is no fact about the checks of a run")
+
+
+async def _priced(
+    github: GitHub, repository: Repository, reports: tuple[CheckReport, ...], policy: Policy
+) -> tuple[CheckReport, ...]:
+    """Return the reports with the prices of jobs, where the configuration asks for prices."""
+    prices, jobs = policy.checks.prices, [each for each in reports if each.by_actions and not each.skipped]
+    if prices is None or not jobs:
+        return reports
+    known = await github.job_labels(repository, jobs)
+    return tuple(
+        replace(each, price=price_of(known.labels[each.name], prices, public=known.public))
+        if each.by_actions and each.name in known.labels
+        else each
+        for each in reports
+    )
 
 
 async def judged(

@@ -47,7 +47,7 @@ from queue_engine.planner.trains.memory import (
     passed,
     unblamed,
 )
-from queue_engine.rules.check_progress import run_progress, with_reports
+from queue_engine.rules.check_progress import job_data, run_progress, with_reports
 from queue_engine.rules.checks import (
     CommitChecks,
     expected_checks,
@@ -273,7 +273,7 @@ async def _passed(state: TrainState, run: Run, facts: Facts) -> None:
         await change.tx.runs.save(replace(run, state=RunState.PASSED))
         await state.keep(change, memory)
         data = {"run": run.id, "members": list(run.numbers), "seconds": seconds}
-        await change.record("run_passed", state.queue, data=data)
+        await change.record("run_passed", state.queue, data=data | job_data(run, state.now))
         await _record_flakes(change, state, run, earlier)
     assert run.id is not None
     state.judged.add(run.id)
@@ -317,6 +317,7 @@ async def _failed(
     if reason in _UNTESTED or (reason is Reason.CHECKS_TIMED_OUT and not run.started_checks and not checks):
         await _untested(state, run, Reason.CI_SILENT_ON_CANDIDATES, detail or "")
         return
+    run = with_reports(run, facts.reports or ())
     assert run.id is not None
     planned = find_run(state.memory.trains, run.id)
     if planned is None:

@@ -44,7 +44,14 @@ from queue_engine.planner.actions import Dequeue, Facts
 from queue_engine.planner.github_outage import pauses_queue
 from queue_engine.planner.trains.built import former_candidates, with_ended
 from queue_engine.planner.trains.memory import Memory, SequentialMode, cancelled, from_json, to_json
-from queue_engine.rules.check_progress import check_data, check_limits_by, progress, rerun_seconds, with_reports
+from queue_engine.rules.check_progress import (
+    check_data,
+    check_limits_by,
+    job_data,
+    progress,
+    rerun_seconds,
+    with_reports,
+)
 from queue_engine.rules.checks import failing_checks, rerun_names
 from queue_engine.rules.consent import named, updated_for
 from queue_engine.rules.eligibility import Reject
@@ -321,8 +328,11 @@ def _events(
     return events
 
 
+_UNLOGGED = frozenset({"check_seconds", "check_ended", "failing", "jobs", "rerun_jobs"})
+
+
 def _logged(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name not in ("check_seconds", "check_ended", "failing")}
+    return {name: value for name, value in data.items() if name not in _UNLOGGED}
 
 
 async def measured_limits(tx: Transaction, repository_id: int, base_branch: str) -> dict[str, int] | None:
@@ -539,7 +549,8 @@ class TrainState:
         )
         await self.keep(change, memory)
         data = {"run": ended.id, "members": list(ended.numbers), "tested": sorted(ended.tested), "outcome": why}
-        await change.record("run_ended", self.queue, data=data)
+        figures = job_data(run, change.now, begun=run.checks_since or run.published_at)
+        await change.record("run_ended", self.queue, data=data | figures)
         _trains_log.info(
             "run_ended", repository=self.queue.repository.full_name, base_branch=self.queue.base_branch, **data
         )

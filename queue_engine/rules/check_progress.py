@@ -5,7 +5,7 @@ The instants are GitHub's. `started_at` of a job of GitHub Actions may show when
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
@@ -17,6 +17,7 @@ from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.run import CheckTiming, Run
 from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook
 from queue_engine.rules.checks import rerun_names, run_key
+from queue_engine.rules.job_rates import figures_of_run, minutes_of
 
 
 def pending_checks(run: Run) -> tuple[str, ...]:
@@ -89,7 +90,10 @@ def with_reports(run: Run, reports: Iterable[CheckReport]) -> Run:
     """Record these reports on the candidate; a check run that IMQ asked GitHub to run again does not count."""
     shown = [_timing(report) for report in reports if run_key(report) not in run.rerun_checks]
     timings = {timing.name: timing for timing in run.timings}
-    timings |= {timing.name: timing for timing in sorted(shown, key=_rank)}
+    for timing in sorted(shown, key=_rank):
+        others = [each for each in shown if each.name == timing.name and each is not timing and each.ended]
+        minutes = sum(minutes_of(each, None, each.ended) for each in others if each.is_job and each.ended)
+        timings[timing.name] = replace(timing, same_name=minutes or None)
     return _with(run, timings)
 
 
@@ -101,13 +105,25 @@ def with_webhook(run: Run, webhook: CheckWebhook) -> Run:
     before = {timing.name: timing for timing in run.timings}
     known = before.get(name, CheckTiming(name))
     url, started = webhook.check_url or known.url, webhook.check_started or known.started
-    return _with(run, {**before, name: CheckTiming(name, url, started, webhook.check_ended, webhook.passed)})
+    minutes, job = known.same_name, webhook.by_actions or None
+    if job and known.is_job and known.ended is not None and known.url != url:
+        minutes = (minutes or 0) + minutes_of(known, None, known.ended)
+    reported = CheckTiming(name, url, started, webhook.check_ended, webhook.passed, job, same_name=minutes)
+    return _with(run, {**before, name: reported})
 
 
 def without_reruns(run: Run) -> Run:
-    """Forget the timings of checks that run again."""
+    """Forget the timings of checks that run again, but for the billed minutes of jobs."""
     again = set(rerun_names(run))
-    return replace(run, timings=tuple(timing for timing in run.timings if timing.name not in again))
+    kept = [_before_rerun(each) if each.name in again else each for each in run.timings]
+    return replace(run, timings=tuple(each for each in kept if each is not None))
+
+
+def _before_rerun(timing: CheckTiming) -> CheckTiming | None:
+    if not timing.is_job or timing.ended is None:
+        return None
+    minutes = minutes_of(timing, None, timing.ended) + (timing.rerun_minutes or 0)
+    return CheckTiming(timing.name, is_job=True, price=timing.price, rerun_minutes=minutes)
 
 
 def rerun_seconds(before: Run, after: Run) -> dict[str, float]:
@@ -135,7 +151,20 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
         return {}
     ended_before = {each.name: _seconds(each.ended, now) for each in entry.run.timings if each.ended is not None}
     data = {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
-    return {**data, "run": entry.run.id} if entry.run.has_branch else data
+    if entry.run.has_branch:
+        # The run itself has the figures of its jobs.
+        return {**data, "run": entry.run.id}
+    return data | job_data(entry.run, now, begun=begun, since=entry.enqueued_at)
+
+
+def job_data(
+    run: Run, now: datetime, *, begun: datetime | None = None, since: datetime | None = None
+) -> dict[str, Any]:
+    """Return what the jobs on a run's candidate cost, as data of an event; the rest as for `figures_of_run`."""
+    spent, reruns = figures_of_run(run, now, begun=begun, since=since)
+    if not spent.minutes:
+        return {}
+    return {"jobs": asdict(spent), **({"rerun_jobs": asdict(reruns)} if reruns.minutes else {})}
 
 
 def pending_at(event: TimelineEvent, at: datetime) -> tuple[str, ...]:
@@ -160,13 +189,15 @@ def usual_seconds(events: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _timing(report: CheckReport) -> CheckTiming:
+    job = report.by_actions or None
     if report.state is CheckState.PENDING:
         started = report.started_at if report.started else None
-        return CheckTiming(report.name, safe_link(report.url), started)
+        return CheckTiming(report.name, safe_link(report.url), started, is_job=job, price=report.price)
     passed = report.state is CheckState.PASSED
     # The instants of a status are those of its newest report.
     started = None if report.run_id is None else report.started_at
-    return CheckTiming(report.name, safe_link(report.url), started, report.completed_at, passed)
+    ended = report.completed_at
+    return CheckTiming(report.name, safe_link(report.url), started, ended, passed, job, report.price)
 
 
 def _rank(timing: CheckTiming) -> tuple[bool, bool, str]:
@@ -181,8 +212,13 @@ def _with(run: Run, timings: Mapping[str, CheckTiming]) -> Run:
 
 
 def _merged(before: CheckTiming | None, after: CheckTiming) -> CheckTiming:
-    """Keep what a newer report of the same check does not say: the start of a commit status."""
-    if before is None or after.started is not None or before.ended not in {None, after.ended}:
+    """Keep what a newer report of the same check does not say: the start of a commit status, and what a job costs."""
+    if before is None:
+        return after
+    if before.is_job:
+        price = before.price if after.price is None else after.price
+        after = replace(after, is_job=True, price=price, rerun_minutes=before.rerun_minutes)
+    if after.started is not None or before.ended not in {None, after.ended}:
         return after
     return replace(after, started=before.started)
 

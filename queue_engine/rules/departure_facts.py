@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from queue_engine.domain.departure import Cause, Departure, DequeueReason, RerunCheck
 from queue_engine.domain.facts import FailingCheck, PullRequest
@@ -20,6 +21,7 @@ from queue_engine.domain.known_facts import Consent, Known, PullRequestState, Re
 from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import MERGED_REASONS, Reason, WaitKind
+from queue_engine.rules.job_rates import JobFigures, total
 
 _WAITS = frozenset({"queued", "held", "preempted", EntryStatus.PENDING})
 """Events after which an entry waits behind others."""
@@ -64,12 +66,14 @@ def departure_of(
     others_left: Collection[datetime],
     entry: Entry,
     shares: Mapping[int, float] = MappingProxyType({}),
+    runs: Sequence[tuple[JobFigures, JobFigures]] = (),
 ) -> Departure:
     """Derive the departure that the event `end` completes.
 
     `own` are the events of its pull request, `of_queue` the pauses and resumptions of its queue, both oldest first.
     `others_left` is when other entries left the queue. `shares` are the parts that
-    it has of the CI time of each run of a train.
+    it has of the CI time of each run of a train. `runs` are what its part of the jobs of each such run costs, oldest
+    first, and what of that reruns replaced.
     """
     own = [event for event in own if event.entry_id == end.entry_id and event.id < end.id]
     joined = entry.enqueued_at
@@ -94,7 +98,38 @@ def departure_of(
         ci_seconds=_ci_seconds([*own, end], shares),
         reruns=sum(event.event == "rerun" for event in own),
         flaky=_flaky(own),
+        **_job_sums([*own, end], runs, in_train=entry.run.has_branch),
     )
+
+
+def _job_sums(
+    events: Sequence[TimelineEvent], runs: Sequence[tuple[JobFigures, JobFigures]], *, in_train: bool
+) -> dict[str, Any]:
+    """Return what the jobs cost; of the events of one tested commit the newest has all."""
+    tests: dict[object, tuple[JobFigures, JobFigures]] = {}
+    for event in events:
+        if event.data.get("jobs") is not None:
+            tests.pop(event.data.get("tested"), None)
+            tests[event.data.get("tested")] = job_figures(event)
+    every = [*tests.values(), *runs] if in_train else [*runs, *tests.values()]
+    again = total(reruns for _, reruns in every)
+    before = every[:-1] if events[-1].event == EntryStatus.LANDED else ()
+    spared = JobFigures(**events[-1].data.get("spared_jobs") or {})
+    found = {
+        "ci": total(spent for spent, _ in every),
+        "rerun": again,
+        "reset": total(spent + reruns.times(-1) for spent, reruns in before),
+        "spared": spared,
+    }
+    sums: dict[str, Any] = {f"{name}_minutes": each.minutes for name, each in found.items()}
+    sums |= {f"{name}_cost": each.cost or 0.0 for name, each in found.items()}
+    return sums | {"priced": float(found["ci"].cost is not None)}
+
+
+def job_figures(event: TimelineEvent) -> tuple[JobFigures, JobFigures]:
+    """Return what an event says that jobs cost, and what of that reruns replaced."""
+    spent, reruns = (JobFigures(**event.data.get(name) or {}) for name in ("jobs", "rerun_jobs"))
+    return spent, reruns
 
 
 def _phases(

@@ -36,7 +36,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.departure import Departure, RerunCheck
+from queue_engine.domain.departure import JOB_SUMS, Departure, RerunCheck
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason, WaitKind
@@ -379,7 +379,7 @@ class DepartureQuery:
         return found
 
 
-_ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns")
+_ADDED = ("departures", "pulls", *WaitKind, "ci_seconds", "ci_known", "reruns", *JOB_SUMS)
 _DAY_SUMS = [func.sum(departure_days.c[name]).label(name) for name in _ADDED]
 _FLAKY_SUMS = [func.sum(flaky_days.c[name]).label(name) for name in FLAKY_SUMS]
 _HALF = 0.5

@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
+from queue_engine.domain.departure import JOB_SUMS
 from queue_engine.domain.model import PAUSES
 from queue_engine.domain.reasons import WaitKind
 
@@ -402,6 +403,7 @@ departures = Table(
     *(Column(name, Double, nullable=False) for name in ("waited", *WaitKind)),
     Column("ci_seconds", Double),
     Column("reruns", Integer, nullable=False),
+    *(Column(name, Double, nullable=False) for name in JOB_SUMS),
     Column("flaky", JSON(none_as_null=True)),
     Column("is_last", Boolean, nullable=False),
     Column("day", Integer, nullable=False),
@@ -439,6 +441,7 @@ departure_days = Table(
     *(Column(name, Double, nullable=False) for name in ("waited", *WaitKind)),
     Column("ci_seconds", Double, nullable=False),
     *(Column(name, Integer, nullable=False) for name in ("ci_known", "reruns")),
+    *(Column(name, Double, nullable=False) for name in JOB_SUMS),
     Index(None, "repository_id", "base_branch", "day"),
 )
 """The sums of the departures of each queue, day, outcome and reason (empty: none), kept with each departure: a page

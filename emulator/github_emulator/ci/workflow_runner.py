@@ -215,6 +215,7 @@ class WorkflowRunner:
             workflow_run=run,
             fields=CheckRunFields(conclusion="skipped" if skipped else None),
         )
+        check.labels = job.labels
         if not skipped and (refused := self._context.behaviour.jobs_refused) is not None:
             place = {"path": ".github", "start_line": 1, "end_line": 1, "annotation_level": "failure"}
             check.annotations.append(place | {"message": refused})

@@ -69,7 +69,7 @@ class Job:
     `always`. `guard` is its `if`: without leave the job is `skipped`, which satisfies a required check (docs:
     "Troubleshooting required status checks"). `plan`, `judge` and `flaky` decide its conclusion as for a CI. `tests`
     says in which runs its steps look at the tree: in others every tree passes. A job that `judges` its run looks at
-    the pull request, and not at the tree: at its title or labels.
+    the pull request, and not at the tree: at its title or labels. `labels` are those of its runner.
     """
 
     name: str
@@ -85,6 +85,7 @@ class Job:
     finishes: bool = True
     tests: Callable[[WorkflowRun], bool] | None = None
     judges: Callable[[WorkflowRun], bool] | None = None
+    labels: Sequence[str] = ("ubuntu-latest",)
 
 
 def skips_ci(message: str) -> bool:

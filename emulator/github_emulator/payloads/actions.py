@@ -144,7 +144,7 @@ def job(source: Source, run: WorkflowRun, check: CheckRun) -> dict[str, Any]:
         "name": check.name,
         "steps": [],
         "check_run_url": f"{api(source, run.repository)}/check-runs/{check.id}",
-        "labels": ["ubuntu-latest"],
+        "labels": list(check.labels),
         "runner_id": 1 if is_taken else 0,
         "runner_name": "GitHub Actions 1" if is_taken else "",
         "runner_group_id": 0,

@@ -1,5 +1,6 @@
 """Repositories with their pull requests, stacks and check suites: records that refer to each other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -202,6 +203,8 @@ class CheckRun:
     """For a job of Actions."""
     attempt: int = 1
     """For a job of Actions: the attempt of its workflow run."""
+    labels: Sequence[str] = ("ubuntu-latest",)
+    """For a job of Actions: those of the runner that it asked for."""
     output: dict[str, str | None] = field(default_factory=dict)
     annotations: list[dict[str, Any]] = field(default_factory=list)
 

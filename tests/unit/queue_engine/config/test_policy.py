@@ -108,6 +108,7 @@ checks:
   fallback_timeout: 3h
   reruns: 0
   cancel_outdated: false
+  prices: {Self-Hosted: 0.002}
   untested_paths: [CHANGELOG.md, docs/**]
   first_report: 1h
   settle: 30s
@@ -182,6 +183,7 @@ ALL_OF_IT = Policy(
         fallback_timeout=timedelta(hours=3),
         reruns=0,
         cancel_outdated=False,
+        prices={"self-hosted": 0.002},
         untested_paths=("CHANGELOG.md", "docs/**"),
         first_report=timedelta(hours=1),
         settle=timedelta(seconds=30),
@@ -313,6 +315,7 @@ def test_as_keys_shows_what_was_written() -> None:
         "fallback_timeout": "3h",
         "reruns": 0,
         "cancel_outdated": False,
+        "prices": {"self-hosted": 0.002},
         "untested_paths": ["CHANGELOG.md", "docs/**"],
         "first_report": "1h",
         "settle": "30s",

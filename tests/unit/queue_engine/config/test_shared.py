@@ -71,6 +71,7 @@ LOOSENING: dict[str, tuple[str, Any]] = {
     "checks.flaky": ("checks: {flaky: {name: e2e, until: 2026-12-31}}", ()),
     "capacity": ("capacity: {name: gpu, checks: gpu, runs: 1}", ()),
     "checks.untested_paths": ("checks: {untested_paths: src/**}", ()),
+    "checks.prices": ("checks: {prices: {Big: 0.5}}", {"big": 0.5}),
     "checks.first_report": ("checks: {first_report: 7d}", HOUR / 6),
     "checks.settle": ("checks: {settle: 1s}", timedelta(seconds=10)),
     "timeouts.update": ("timeouts: {update: 7d}", HOUR / 6),
