@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Literal
 
 from aiohttp import web
 from pydantic import Field
@@ -11,7 +12,7 @@ from bot.api.api_errors import ApiError
 from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Instant, Payload, json_data, payload, query
 from bot.api.routes import Caller, Routes, read, route
-from bot.api.views import QueueAnswer, QueuesAnswer
+from bot.api.views import EffectAnswer, QueueAnswer, QueuesAnswer
 from notifications.render.flake_issue import flake_issue
 from queue_engine.commands.commands import FARTHEST
 from queue_engine.config.model import Policy
@@ -22,6 +23,7 @@ from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import RepositoryName
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowLanding
 from queue_engine.effects.context import Change
+from queue_engine.queries.control_effect import load_hotfix_effect, load_pause_effect
 from queue_engine.queries.queue_statistics import MOST_DAYS, USUAL_DAYS, QueueStatistics, load_statistics, period
 from queue_engine.queries.queue_status import load_queue, load_summaries, queue_blockers
 from queue_engine.queries.shadow_report import ShadowFigures, load_shadow_report
@@ -79,6 +81,12 @@ class IssueAnswer(AnswerModel):
 
     title: str
     body: str
+
+
+class QueueEffectQuery(Payload):
+    """Parameters of a preview: what would be done to the queue."""
+
+    do: Literal["pause", "freeze", "hotfix"]
 
 
 USUAL = timedelta(days=30)
@@ -199,6 +207,29 @@ class BranchRoutes(Routes):
                 result = await control(change, repository, branch, by=login)
                 answer = _answer(result, policy, change)
                 return await finish_call(request, change.tx, answer.model_dump(mode="json"))
+
+    @read(
+        f"{routes.BRANCH}/effect",
+        "preview_queue_control",
+        "Shows what a pause or a freeze of a queue, or a hotfix that joins it, would cost now.",
+        query=QueueEffectQuery,
+        answers={200: EffectAnswer},
+    )
+    async def effect(self, request: web.Request) -> web.Response:
+        """Answer 200, and do nothing; 404: hidden repository, or no queue."""
+        engine, repository, branch = self._engine, await self._access.readable(request), routes.branch_of(request)
+        asked = query(request, QueueEffectQuery)
+        policy = await engine.policies.of(repository, branch)
+        async with engine.store.reading() as tx:
+            if (queue := await tx.queues.find(repository.id, branch)) is None:
+                raise routes.no_such_branch()
+            now = engine.clock.now()
+            found = (
+                await load_hotfix_effect(tx, queue, policy, now)
+                if asked.do == "hotfix"
+                else await load_pause_effect(tx, queue, now)
+            )
+        return web.json_response(EffectAnswer.of(found).model_dump(mode="json"))
 
     @read(
         STATISTICS,

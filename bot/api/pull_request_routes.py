@@ -14,13 +14,15 @@ from bot.api.idempotent import delivery_id, finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
 from bot.api.permissions import Access
 from bot.api.routes import Caller, Routes, read, route
-from bot.api.views import DequeuedAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer
+from bot.api.views import DequeuedAnswer, EffectAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
+from queue_engine.commands.commands import parse_priority
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
+from queue_engine.queries.control_effect import ControlKind, load_control_effect
 from queue_engine.store import Transaction
 
 _QUEUE = f"{routes.PULL}/queue"
@@ -45,6 +47,13 @@ class HeadQuery(Payload):
 
     head: str = Field(pattern=_HEAD)
     state: Literal["open", "all"] = "open"
+
+
+class EffectQuery(Payload):
+    """Parameters of a preview: what would be done, and the priority, as points or `high`, `normal`, `low`."""
+
+    do: ControlKind
+    priority: str = Field("high", max_length=16)
 
 
 class PullAnswer(AnswerModel):
@@ -182,6 +191,28 @@ class QueueRoutes(Routes):
             async with self._pulls.refusals(repository, number):
                 body = await self._pulls.dequeue(repository, number, by=login, finish=_finish(request))
         return web.json_response(body, status=200 if body["left"] else 202)
+
+    @read(
+        f"{routes.PULL}/effect",
+        "preview_pull_request_control",
+        "Shows what a dequeue, a requeue or a priority of a pull request would cost now.",
+        query=EffectQuery,
+        answers={200: EffectAnswer},
+    )
+    async def effect(self, request: web.Request) -> web.Response:
+        """Answer 200, and do nothing; 400: no such priority; 404: hidden repository, or it is not queued."""
+        engine, repository = self._engine, await self._access.readable(request)
+        asked, number = query(request, EffectQuery), routes.number_of(request)
+        if (points := parse_priority(asked.priority)) is None:
+            raise ApiError(400, "a priority is high, normal, low, or a number from -1000 to 1000")
+        async with engine.store.reading() as tx:
+            entry = await tx.entries.find(repository.id, number)
+        if entry is None:
+            raise ApiError(404, f"pull request {number} is not queued")
+        policy = await engine.policies.of(repository, entry.base_branch)
+        async with engine.store.reading() as tx:
+            found = await load_control_effect(tx, asked.do, entry, points, policy, engine.clock.now())
+        return web.json_response(EffectAnswer.of(found).model_dump(mode="json"))
 
     @read(
         f"{routes.REPOSITORY}/pulls",

@@ -18,7 +18,7 @@ from pydantic import (
 
 from bot.api.payload import AnswerModel, Payload
 from notifications.render.culprit_text import culprit_sentence
-from notifications.render.status import Names, answer_text, plain, status_lines
+from notifications.render.status import Names, answer_text, cost_sentence, plain, status_lines
 from notifications.render.train_text import train_text
 from queue_engine.commands.commands import MAX_POINTS
 from queue_engine.config.model import Policy
@@ -28,6 +28,7 @@ from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import Entry, EntryStatus, Repository, RepositoryName
 from queue_engine.domain.notice import TrainNotice
 from queue_engine.domain.reasons import RETRY_REASONS, Reason
+from queue_engine.queries.control_effect import ControlEffect
 from queue_engine.queries.pull_request_status import HELD, NOT_READY, PullRequestStatus, QueueHistory, whose_move
 from queue_engine.queries.queue_status import EntryView, GitHubOutage, QueueStatus, RunProgress
 from queue_engine.queries.train_status import TrainBlocker
@@ -380,6 +381,43 @@ class DequeuedAnswer(StateAnswer):
     repository: RepositoryName
     number: int
     left: bool
+
+
+class EffectAnswer(AnswerModel):
+    """What a control would cost now; nothing is done. `sentence` says it for people.
+
+    `runs` end without a result, or go to their end where `holds` is true, so that only their landing waits. `minutes`
+    are those that GitHub billed for their jobs until now, `cost` their price in US dollars, null while none is known.
+    `delayed` and `sooner` are pull requests; `seconds` is by about how much each is delayed, null if that is unknown.
+    `position` is that of the pull request afterwards, counted from 0, null if it is not in its queue then.
+    """
+
+    sentence: str
+    runs: int
+    holds: bool
+    minutes: float
+    cost: float | None
+    position: int | None
+    delayed: tuple[int, ...]
+    seconds: int | None
+    sooner: tuple[int, ...]
+    preempts: int | None
+
+    @classmethod
+    def of(cls, effect: ControlEffect) -> "EffectAnswer":
+        """Convert what the engine predicts."""
+        return cls(
+            sentence=cost_sentence(effect.runs, effect.jobs, len(effect.delayed), holds=effect.holds),
+            runs=effect.runs,
+            holds=effect.holds,
+            minutes=effect.jobs.minutes,
+            cost=effect.jobs.cost,
+            position=effect.position,
+            delayed=effect.delayed,
+            seconds=None if effect.by is None else round(effect.by.total_seconds()),
+            sooner=effect.sooner,
+            preempts=effect.preempts,
+        )
 
 
 _HEAD = r"^([0-9a-f]{40}|[0-9a-f]{64})$"

@@ -6,7 +6,15 @@ from typing import Any
 
 from notifications.render.body import names_of, not_followed
 from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
-from notifications.render.status import Names, blocked_sentence, reason_text, status_lines, unmet_sentence, with_facts
+from notifications.render.status import (
+    Names,
+    blocked_sentence,
+    cost_sentence,
+    reason_text,
+    status_lines,
+    unmet_sentence,
+    with_facts,
+)
 from notifications.texts.reason_texts import REASONS
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.core.read_model import adapter
@@ -17,6 +25,7 @@ from queue_engine.domain.notice import QUESTIONS, CommandReply, Notice, Reply, R
 from queue_engine.domain.reasons import Reason
 from queue_engine.queries.pull_request_status import ReplyFacts
 from queue_engine.queries.queue_status import QueueStatus
+from queue_engine.rules.job_rates import JobFigures
 
 DONE = "{command} by {by} ({time}):"
 NOT_DONE = "{command} by {by} ({time}) was not executed:"
@@ -124,7 +133,9 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.HELD if "priority" in facts:
             return [f"{_fill(reply, answer)} {JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:
-            return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts)]
+            return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts), *_cost(facts)]
+        case ReplyKind.LEFT:
+            return [" ".join((_fill(reply, answer), *_cost(facts)))]
         case ReplyKind.CLOSED if facts["merged"]:
             return [MERGED]
         case ReplyKind.NOT_UNDERSTOOD if not facts["argument"]:
@@ -136,7 +147,7 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.NOT_ALLOWED if facts.get("detail"):
             return [with_facts(_fill(reply, answer), None, facts["detail"])]
         case ReplyKind.PAUSED | ReplyKind.FROZEN:
-            return [" ".join((_fill(reply, answer), *_pause_details(facts)))]
+            return [" ".join((_fill(reply, answer), *_pause_details(facts), *_cost(facts)))]
         case _:
             return [_fill(reply, answer)]
 
@@ -244,6 +255,14 @@ def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:
         for number, seconds in overtakes[:_MOST_LISTED]
     ]
     return DELAYS.format(others=", ".join(others)) if others else DELAYS_NONE
+
+
+def _cost(facts: Mapping[str, Any]) -> list[str]:
+    """Say what the command cost, if it stopped or held runs."""
+    if not (cost := facts.get("cost")) or not cost["runs"]:
+        return []
+    jobs = JobFigures(**cost["jobs"])
+    return [cost_sentence(cost["runs"], jobs, cost["delayed"], holds=cost["holds"])]
 
 
 def _preempted(facts: Mapping[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from queue_engine.domain.notice import BlockerFacts, Notice
 from queue_engine.domain.reasons import Reason, WaitReason
 from queue_engine.queries.pull_request_status import PullRequestStatus, QueueHistory
 from queue_engine.queries.queue_status import EntryView
+from queue_engine.rules.job_rates import JobFigures
 from queue_engine.rules.priority import FairShare
 
 _SHOWN = 10
@@ -146,6 +147,26 @@ def _share(share: FairShare | None) -> Iterable[Line]:
     if share is not None:
         sentence = waiting.SHARE.format(author=code(share.author), count=share.pulls) if share.pulls else waiting.SHARED
         yield Line(waiting.ORDER, sentence)
+
+
+def job_text(figures: JobFigures) -> str:
+    """Say how many minutes of CI were billed, and their price if it is known."""
+    minutes = round(figures.minutes)
+    text = "1 minute of CI" if minutes == 1 else f"{minutes:,} minutes of CI"
+    if figures.cost is None:
+        return text
+    return f"{text} ({'under $0.01' if 0 < figures.cost < 0.005 else f'${figures.cost:,.2f}'})"
+
+
+def cost_sentence(runs: int, jobs: JobFigures, delayed: int, *, holds: bool = False) -> str:
+    """Say what a control costs: the runs that it stops with their minutes, and how many pull requests it delays."""
+    delays = "delays 1 pull request" if delayed == 1 else f"delays {delayed or 'no'} pull requests"
+    count = "1 run" if runs == 1 else f"{runs} runs"
+    if not runs:
+        return f"It stops no run, and {delays}."
+    if holds:
+        return f"It stops no run, and {delays}. What {count} under way tested ({job_text(jobs)}) lands after it."
+    return f"It stops {count}, {job_text(jobs)}, and {delays}."
 
 
 def ahead_sentence(ahead: Sequence[int], position: int, when: str = "") -> str:

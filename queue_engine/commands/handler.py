@@ -48,6 +48,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CommandEvent, ReviewCommand
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
+from queue_engine.queries.control_effect import load_dequeue_effect, load_pause_effect, load_priority_effect
 from queue_engine.queries.queue_status import queue_blockers
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.rules.eligibility import may_queue, unread_teams
@@ -270,11 +271,15 @@ async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> R
 async def unqueue(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
     """Dequeue the pull request. Raises StaleRecord when it changes at the same time."""
     assert context.dequeue is not None
+    entry = await change.tx.entries.find(context.repository.id, context.pull.number)
+    cost = entry and (await load_dequeue_effect(change.tx, entry, context.policy, change.now)).facts()
     try:
         left = await dequeue_by_user(change, context.dequeue)
     except NotQueued:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
-    return context.reply(request, ReplyKind.LEFT) if left else context.reply(request, ReplyKind.LANDING, accepted=False)
+    if not left:
+        return context.reply(request, ReplyKind.LANDING, accepted=False)
+    return context.reply(request, ReplyKind.LEFT, cost=cost)
 
 
 async def _consented(context: CommandContext) -> str | None:
@@ -338,6 +343,7 @@ async def pause(change: Change, context: CommandContext, request: CommandRequest
     branch = context.pull.base_branch
     done = await pauses.pause(change, context.repository, branch, by=context.by, reason=request.argument)
     facts: dict[str, Any] = {"depth": len(done.concerned), "detail": request.argument}
+    facts["cost"] = (await load_pause_effect(change.tx, done.queue, change.now)).facts()
     freeze = done.queue.pause(Reason.FROZEN)
     if freeze is not None and freeze.until is not None and not freeze.has_ended(change.now):
         facts["then"] = freeze.until.isoformat()
@@ -354,6 +360,7 @@ async def freeze(change: Change, context: CommandContext, request: CommandReques
     branch = context.pull.base_branch
     done = await pauses.freeze(change, context.repository, branch, by=context.by, until=end, reason=reason)
     facts: dict[str, Any] = {"depth": len(done.concerned), "until": end.isoformat(), "detail": reason}
+    facts["cost"] = (await load_pause_effect(change.tx, done.queue, change.now)).facts()
     if any(pause.reason is not Reason.FROZEN for pause in done.queue.pauses):
         facts["paused"] = True
     return context.reply(request, ReplyKind.FROZEN, **facts)
@@ -378,6 +385,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
+    cost = await load_priority_effect(tx, entry, priority, context.policy, change.now)
     done = await enqueue.prioritise(change, entry, priority, context.policy, by=context.by, delivery=context.delivery)
     if not done.entry.is_ready:
         return not_ready_reply(context, request, done.entry, priority=priority)
@@ -395,6 +403,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
         overtakes=overtakes,
         preempts=done.delay.preempts,
         lost=_seconds(done.delay.lost),
+        cost=cost.facts(),
     )
 
 

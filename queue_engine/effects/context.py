@@ -22,8 +22,9 @@ from queue_engine.domain.model import WHOLE_QUEUE, Entry, EntryStatus, Queue, Ti
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RUN_ENDED, RUN_STARTED
+from queue_engine.rules.check_progress import train_figures
 from queue_engine.rules.departure_facts import departure_of, job_figures, share_of, train_runs
-from queue_engine.rules.job_rates import JobFigures, figures_of_run
+from queue_engine.rules.job_rates import JobFigures
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
 
@@ -234,7 +235,7 @@ async def _jobs_of_runs(tx: Transaction, end: TimelineEvent, entry: Entry) -> Se
             found[event.data["run"]] = spent.times(part), reruns.times(part)
     for run in await tx.runs.of_queue(entry.queue_id):
         if run.id is not None and run.id not in found and (part := share_of(number, run.tested)):
-            spent, reruns = figures_of_run(run, end.at, begun=run.checks_since or run.published_at)
+            spent, reruns = train_figures(run, end.at)
             found[run.id] = spent.times(part), reruns.times(part)
     return [found[each] for each in sorted(found)]
 

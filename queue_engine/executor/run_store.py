@@ -549,7 +549,7 @@ class TrainState:
         )
         await self.keep(change, memory)
         data = {"run": ended.id, "members": list(ended.numbers), "tested": sorted(ended.tested), "outcome": why}
-        figures = job_data(run, change.now, begun=run.checks_since or run.published_at)
+        figures = job_data(run, change.now)
         await change.record("run_ended", self.queue, data=data | figures)
         _trains_log.info(
             "run_ended", repository=self.queue.repository.full_name, base_branch=self.queue.base_branch, **data

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from queue_engine.domain.model import Entry, EntryStatus, Queue
 from queue_engine.domain.run import CheckTiming, Run, RunState
-from queue_engine.rules.check_progress import count_checks, pending_checks, safe_link, usual_seconds
+from queue_engine.rules.check_progress import checks_begun, count_checks, pending_checks, safe_link, usual_seconds
 from queue_engine.store import Transaction
 
 _COUNTED = 20
@@ -98,11 +98,7 @@ class RunView:
 
 def check_views(entry: Entry, usual: Mapping[str, float], now: datetime) -> tuple[CheckView, ...]:
     """Describe the checks of the entry's run, by name."""
-    return _views(entry.run, _begun(entry), usual, now)
-
-
-def _begun(entry: Entry) -> datetime | None:
-    return (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
+    return _views(entry.run, checks_begun(entry), usual, now)
 
 
 def _views(run: Run, begun: datetime | None, usual: Mapping[str, float], now: datetime) -> tuple[CheckView, ...]:
@@ -137,7 +133,7 @@ def group_runs(
 def _of_entry(entry: Entry, usual: Mapping[str, float], now: datetime) -> RunView:
     # The merge follows the checks at once.
     state = RunState.LANDING if entry.run.has_passed else entry.run.state or RunState.BUILDING
-    return _run_view(entry.run, state, _begun(entry), (entry.number,), usual, now)
+    return _run_view(entry.run, state, checks_begun(entry), (entry.number,), usual, now)
 
 
 def _of_train(run: Run, usual: Mapping[str, float], now: datetime) -> RunView:

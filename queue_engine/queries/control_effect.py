@@ -1,14 +1,18 @@
-"""Predict what a jump, a dequeue or a requeue costs: who is delayed, which runs end, and the CI time that is lost."""
+"""Predict what a control costs: who is delayed, which runs end, and the CI time that is lost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.model import PROCESSING, Entry
+from queue_engine.domain.model import PROCESSING, Entry, Queue
+from queue_engine.domain.run import RUN_STARTED, RunState
 from queue_engine.queries.check_view import CheckStatus, check_views
 from queue_engine.queries.queue_status import load_durations
-from queue_engine.rules.priority import delay
+from queue_engine.rules.check_progress import entry_figures, train_figures
+from queue_engine.rules.job_rates import NO_JOBS, JobFigures, total
+from queue_engine.rules.priority import delay, usual_duration
 from queue_engine.store import Transaction
 
 
@@ -16,7 +20,8 @@ from queue_engine.store import Transaction
 class ControlEffect:
     """The effect of one request on a queue, before anything is done."""
 
-    entry: Entry
+    entry: Entry | None
+    """None for a control of the whole queue."""
     position: int | None
     """The position afterwards, counted from 0; None: the pull request is not in its queue then."""
     delayed: tuple[int, ...]
@@ -37,6 +42,32 @@ class ControlEffect:
     """The pull request whose run a hotfix ends; `lost` is how long that run took."""
     in_train: bool = False
     """Whether the run that ends is one of a train: the `delayed` are its other members, which are tested again."""
+    runs: int = 0
+    """How many runs end without a result."""
+    jobs: JobFigures = NO_JOBS
+    """What the jobs of these runs have cost until now."""
+    holds: bool = False
+    """Whether no run ends: `runs` are those whose landing has to wait."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a reply says of it."""
+        return {"runs": self.runs, "jobs": asdict(self.jobs), "delayed": len(self.delayed), "holds": self.holds}
+
+
+ControlKind = Literal["dequeue", "requeue", "priority"]
+
+
+async def load_control_effect(
+    tx: Transaction, kind: ControlKind, entry: Entry, points: int, policy: Policy, now: datetime
+) -> ControlEffect:
+    """Predict what a control of this entry does; `points` are those of a priority."""
+    match kind:
+        case "priority":
+            return await load_priority_effect(tx, entry, points, policy, now)
+        case "dequeue":
+            return await load_dequeue_effect(tx, entry, policy, now)
+        case "requeue":
+            return await load_requeue_effect(tx, entry, policy, now)
 
 
 async def load_priority_effect(
@@ -55,9 +86,20 @@ async def load_priority_effect(
     before = {each.id: each.position for each in entries}
     later = tuple(each.number for each in after if each.id != entry.id and each.position > before[each.id])
     sooner = tuple(each.number for each in after if each.id != entry.id and each.position < before[each.id])
-    lost = effect.lost or timedelta(0)
+    ended = _own_runs([each for each in entries if each.number == effect.preempts], now)
     return ControlEffect(
-        moved, moved.position, later, effect.by, sooner, False, False, (), lost, preempts=effect.preempts
+        moved,
+        moved.position,
+        later,
+        effect.by,
+        sooner,
+        False,
+        False,
+        (),
+        effect.lost or timedelta(0),
+        preempts=effect.preempts,
+        runs=len(ended),
+        jobs=total(ended),
     )
 
 
@@ -70,6 +112,54 @@ async def load_requeue_effect(tx: Transaction, entry: Entry, policy: Policy, now
     """Predict what it does to dequeue this entry, and to queue it again at the end."""
     last = await tx.entries.count(entry.queue_id) - 1 if entry.is_ready else None
     return await _load_leaving(tx, entry, last, policy, now)
+
+
+async def load_pause_effect(tx: Transaction, queue: Queue, now: datetime) -> ControlEffect:
+    """Predict what a pause or a freeze of this queue does: runs go to their end, and nothing lands."""
+    entries = await tx.entries.of_queue(queue.id)
+    found = [*_own_runs(entries, now), *(train_figures(each, now)[0] for each in await tx.runs.of_queue(queue.id))]
+    delayed = tuple(each.number for each in entries)
+    return ControlEffect(
+        None, None, delayed, None, (), False, False, (), timedelta(0), runs=len(found), jobs=total(found), holds=True
+    )
+
+
+async def load_hotfix_effect(tx: Transaction, queue: Queue, policy: Policy, now: datetime) -> ControlEffect:
+    """Predict what a hotfix does that joins this queue now, and preempts: all but earlier hotfixes wait longer."""
+    entries = await tx.entries.of_queue(queue.id)
+    runs = await tx.runs.of_queue(queue.id)
+    durations = await load_durations(tx, queue.repository.id, queue.base_branch)
+    hotfixes = {each.number for each in entries if each.hotfix}
+    ended: list[JobFigures] = []
+    if policy.trains.enabled or runs:
+        # As `queue_engine.planner.trains.plan` frees a slot: the youngest run ends, unless it tests a hotfix.
+        active = [each for each in runs if each.state in {RunState.BUILDING, RunState.TESTING}]
+        last = await tx.timeline_reads.of_branch(queue.repository.id, queue.base_branch, [RUN_STARTED], limit=1)
+        full = len(active) >= (policy.trains.runs or (last[0].data.get("slots") if last else None) or 1)
+        victim = next((each for each in reversed(active) if not hotfixes & set(each.numbers)), None) if full else None
+        ended = [] if victim is None else [train_figures(victim, now)[0]]
+    elif entries and not entries[0].hotfix:
+        ended = _own_runs(entries[:1], now)
+    delayed = tuple(each.number for each in entries if not each.hotfix)
+    return ControlEffect(
+        None,
+        len(hotfixes),
+        delayed,
+        usual_duration(durations),
+        (),
+        bool(ended),
+        False,
+        (),
+        timedelta(0),
+        runs=len(ended),
+        jobs=total(ended),
+    )
+
+
+def _own_runs(entries: Sequence[Entry], now: datetime) -> list[JobFigures]:
+    """Return what the jobs of each run cost that tests one of these entries by its own head."""
+    tested = [each for each in entries if each.status in PROCESSING and not each.run.has_branch]
+    return [entry_figures(each, now)[0] for each in tested]
 
 
 async def _load_leaving(
@@ -92,6 +182,8 @@ async def _load_leaving(
         tuple(each.name for each in checks if each.status in {CheckStatus.RUNNING, CheckStatus.WAITING}),
         sum((each.elapsed for each in checks if each.elapsed is not None), timedelta(0)),
         in_train=bool(runs),
+        runs=len(runs) or int(ends_run),
+        jobs=total(train_figures(each, now)[0] for each in runs) if runs else total(_own_runs([entry], now)),
     )
 
 

@@ -1,6 +1,6 @@
 """Load the statistics of one queue, or of all that a person may see, over the last days."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from queue_engine.domain.policy import flake_rate
 from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import MEDIAN, P95, Health, health_of
 from queue_engine.queries.train_status import TrainStatistics, load_train_statistics
+from queue_engine.rules.job_rates import NO_JOBS, JobFigures, total
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, FlakyKind, day_of
 
@@ -68,6 +69,40 @@ class RerunCount:
 
 
 @dataclass(frozen=True, slots=True)
+class JobReason:
+    """What the jobs cost of those that left for a reason, which is null for `landed`: each departure counts."""
+
+    outcome: EntryStatus
+    reason: Reason | None
+    departures: int
+    jobs: JobFigures
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatistics:
+    """What jobs of GitHub Actions cost: minutes as GitHub bills them, and US dollars, null while no price is known.
+
+    They are those on the tested commits, but for jobs that ended before the pull request was queued. Reruns, resets and
+    departures without a landing were in vain, and are in the total. What is saved is estimated.
+    """
+
+    total: JobFigures
+    per_landing: JobFigures | None
+    """The total for each landing."""
+    reruns: JobFigures
+    """Attempts that IMQ had run again."""
+    resets: JobFigures
+    """Tests of landed pull requests before the last one: the base moved, a hotfix came, or another member failed."""
+    departures: JobFigures
+    """Tests of pull requests that left without landing."""
+    saved_by_trains: JobFigures
+    """For each run fewer than one for each landing, what a run of a train that passed costs on average."""
+    saved_by_refs: JobFigures
+    """What workflows on the base need not run again, if they use the refs of tested trees."""
+    reasons: tuple[JobReason, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class QueueStatistics:
     """The statistics of a queue, or of several, from one day to another, both included, in UTC.
 
@@ -99,6 +134,8 @@ class QueueStatistics:
     requests: int | None
     requests_per_landing: float | None
     trains: TrainStatistics | None = None
+    jobs: JobStatistics | None = None
+    """Null where no job of GitHub Actions ran."""
 
     @property
     def pulls(self) -> int:
@@ -133,6 +170,7 @@ async def load_statistics(
     left = sum(each.pulls for each in reasons if each.outcome is not EntryStatus.CANCELLED)
     by_day = await tx.statistics.landings(query)
     requests, per_landing = await _requests(tx, query, by_day)
+    trains = await load_train_statistics(tx, query)
     return QueueStatistics(
         repository=repository,
         base_branch=query.base_branch,
@@ -155,7 +193,42 @@ async def load_statistics(
         health=health_of(median, p95, failed=failed, left=left),
         requests=requests,
         requests_per_landing=per_landing,
-        trains=await load_train_statistics(tx, query),
+        trains=trains,
+        jobs=_jobs(sums, count, trains),
+    )
+
+
+def _jobs(sums: Sequence[Row[Any]], landed: int, trains: TrainStatistics | None) -> JobStatistics | None:
+    """Add up what the jobs cost, by use and by reason."""
+
+    def figures(use: str, row: Row[Any]) -> JobFigures:
+        return JobFigures(getattr(row, f"{use}_minutes"), getattr(row, f"{use}_cost") if row.priced else None)
+
+    reruns, resets, spared = (total(figures(use, each) for each in sums) for use in ("rerun", "reset", "spared"))
+    reasons = [
+        JobReason(
+            EntryStatus(each.outcome),
+            None if each.reason is None else Reason(each.reason),
+            each.departures,
+            figures("ci", each),
+        )
+        for each in sums
+    ]
+    spent = total(each.jobs for each in reasons)
+    if not spent.minutes:
+        return None
+    left = [each for each in sums if each.outcome != EntryStatus.LANDED]
+    in_vain = total(figures("ci", each) + figures("rerun", each).times(-1) for each in left)
+    saved = NO_JOBS if trains is None else trains.run_jobs.times(trains.runs_saved)
+    return JobStatistics(
+        total=spent,
+        per_landing=spent.times(1 / landed) if landed else None,
+        reruns=reruns,
+        resets=resets,
+        departures=in_vain,
+        saved_by_trains=saved,
+        saved_by_refs=spared,
+        reasons=tuple(sorted((r for r in reasons if r.jobs.minutes), key=lambda r: (-r.jobs.minutes, str(r.reason)))),
     )
 
 

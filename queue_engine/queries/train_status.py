@@ -12,6 +12,8 @@ from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RUN_EVENTS, RUN_PASSED, RUN_STARTED, Run, RunState
 from queue_engine.rules.check_progress import safe_link
+from queue_engine.rules.departure_facts import job_figures
+from queue_engine.rules.job_rates import NO_JOBS, JobFigures
 from queue_engine.store import Transaction
 from queue_engine.store.departures import DepartureQuery, day_of
 
@@ -217,6 +219,8 @@ class TrainStatistics:
     landed: int
     run_seconds: float | None
     """How long a run that passed took on average, from its start to its last check."""
+    run_jobs: JobFigures = NO_JOBS
+    """What its jobs cost on average."""
 
     @serialized
     def runs_saved(self) -> int:
@@ -246,12 +250,14 @@ async def load_train_statistics(tx: Transaction, query: DepartureQuery) -> Train
 
 def train_sums(events: Iterable[TimelineEvent]) -> TrainStatistics:
     """Add up the events of runs."""
-    runs, landed, seconds = 0, 0, list[float]()
+    runs, landed, seconds, jobs = 0, 0, list[float](), NO_JOBS
     for event in events:
         if event.event == RUN_STARTED:
             runs += 1
         elif event.event == RUN_PASSED:
             seconds.append(float(event.data.get("seconds") or 0))
+            jobs += job_figures(event)[0]
         elif event.data.get("outcome") == "landed":
             landed += len(event.data.get("members") or ())
-    return TrainStatistics(runs, landed, sum(seconds) / len(seconds) if seconds else None)
+    mean = sum(seconds) / len(seconds) if seconds else None
+    return TrainStatistics(runs, landed, mean, jobs.times(1 / len(seconds)) if seconds else jobs)

@@ -17,7 +17,7 @@ from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.run import CheckTiming, Run
 from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook
 from queue_engine.rules.checks import rerun_names, run_key
-from queue_engine.rules.job_rates import figures_of_run, minutes_of
+from queue_engine.rules.job_rates import JobFigures, figures_of_run, minutes_of
 
 
 def pending_checks(run: Run) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
     other's seconds: the newest has all. `check_ended` says how many seconds before the event each check had ended.
     `run` is the run of a train, whose other members have the same seconds.
     """
-    begun = (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
+    begun = checks_begun(entry)
     seconds: dict[str, float] = {}
     for timing in entry.run.timings:
         started, ended = timing.started or begun, timing.ended or (None if passed else now)
@@ -154,14 +154,30 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
     if entry.run.has_branch:
         # The run itself has the figures of its jobs.
         return {**data, "run": entry.run.id}
-    return data | job_data(entry.run, now, begun=begun, since=entry.enqueued_at)
+    return data | _job_data(*entry_figures(entry, now))
 
 
-def job_data(
-    run: Run, now: datetime, *, begun: datetime | None = None, since: datetime | None = None
-) -> dict[str, Any]:
-    """Return what the jobs on a run's candidate cost, as data of an event; the rest as for `figures_of_run`."""
-    spent, reruns = figures_of_run(run, now, begun=begun, since=since)
+def checks_begun(entry: Entry) -> datetime | None:
+    """Return when the checks of IMQ's own update began, if nothing else says when; None on a head of others."""
+    return (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
+
+
+def entry_figures(entry: Entry, now: datetime) -> tuple[JobFigures, JobFigures]:
+    """Return what the jobs of an entry's own run cost, and what of that reruns replaced."""
+    return figures_of_run(entry.run, now, begun=checks_begun(entry), since=entry.enqueued_at)
+
+
+def train_figures(run: Run, now: datetime) -> tuple[JobFigures, JobFigures]:
+    """Return the same of a run in a train."""
+    return figures_of_run(run, now, begun=run.checks_since or run.published_at)
+
+
+def job_data(run: Run, now: datetime) -> dict[str, Any]:
+    """Return what the jobs of a run in a train cost, as data of an event."""
+    return _job_data(*train_figures(run, now))
+
+
+def _job_data(spent: JobFigures, reruns: JobFigures) -> dict[str, Any]:
     if not spent.minutes:
         return {}
     return {"jobs": asdict(spent), **({"rerun_jobs": asdict(reruns)} if reruns.minutes else {})}

@@ -75,9 +75,12 @@ class JobFigures:
         return JobFigures(self.minutes * factor, None if self.cost is None else self.cost * factor)
 
 
+NO_JOBS = JobFigures()
+
+
 def total(figures: Iterable[JobFigures]) -> JobFigures:
     """Add them up."""
-    return sum(figures, JobFigures())
+    return sum(figures, NO_JOBS)
 
 
 def minutes_of(timing: CheckTiming, begun: datetime | None, now: datetime) -> int:
@@ -93,7 +96,7 @@ def figures_of_run(
 
     Jobs that ended before `since` do not count. `begun` is when those began of which nothing else says that.
     """
-    spent, again = JobFigures(), JobFigures()
+    spent = again = NO_JOBS
     for each in run.timings:
         if not each.is_job:
             continue

@@ -58,13 +58,18 @@ def overtakes(entries: Sequence[Entry], entry: Entry) -> tuple[int, ...]:
 
 def delay(entries: Sequence[Entry], entry: Entry, durations: Sequence[timedelta], now: datetime) -> PriorityEffect:
     """Find the entries that this one delays now; `durations` is how long the last landed ones were at the front."""
-    by = _median(durations) if durations else None
+    by = usual_duration(durations)
     front = entries[0] if entries else entry
     taken = entry.hotfix and entry.preempts and not front.hotfix and front.status in PROCESSING
     if not taken:
         return PriorityEffect(overtakes(entries, entry), by, None, None)
     lost = None if front.run.started_at is None else now - front.run.started_at
     return PriorityEffect((front.number, *overtakes(entries, entry)), by, front.number, lost)
+
+
+def usual_duration(durations: Sequence[timedelta]) -> timedelta | None:
+    """Return how long an entry is usually at the front; None while that is unknown."""
+    return _median(durations) if durations else None
 
 
 AGENTS = ""

@@ -1,7 +1,7 @@
-"""`imq status` and `imq why`: show queues, and why a pull request waits."""
+"""`imq status`, `imq why` and `imq cost`: show queues, why a pull request waits, and what a control costs."""
 
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 
@@ -147,3 +147,41 @@ def why(number: int | None, repository: str | None, server: str | None, as_json:
     say_line(f"{found.name} {state_line(answer.body)}", state_word(answer.body))
     for line in details(answer.body):
         echo(line)
+
+
+_OF_QUEUE = ("pause", "freeze", "hotfix")
+
+
+@click.command(cls=AuthorCommand)
+@click.argument("do", type=click.Choice(["dequeue", "requeue", "priority", *_OF_QUEUE]))
+@click.argument("number", type=click.IntRange(min=1), required=False)
+@click.option("--priority", default="high", show_default=True, help="With priority: the one that it would get.")
+@click.option("--branch", help="With pause, freeze and hotfix: the base branch.")
+@repository_option
+@server_option
+@json_option
+def cost(
+    do: str,
+    number: int | None,
+    priority: str,
+    branch: str | None,
+    repository: str | None,
+    server: str | None,
+    as_json: bool,
+) -> None:
+    """Show what a control would cost now, and do nothing: DO for NUMBER, or for the queue of a base branch."""
+    session = open_session(server, as_json=as_json)
+    if do in _OF_QUEUE:
+        if branch is None:
+            raise click.UsageError(f"{do} needs --branch.")
+        name = repository or repository_of_clone(session, clone_or_stop())
+        path, asked = f"{repository_path(name)}/branches/{quote(branch, safe='')}", {"do": do}
+    else:
+        path = find_pull_request(session, number, repository).path
+        asked = {"do": do, "priority": priority}
+    answer = session.call("GET", f"{path}/effect?{urlencode(asked)}")
+    session.refuse(answer)
+    if as_json:
+        echo_json(answer.body)
+    else:
+        echo(answer.body["sentence"])

@@ -61,6 +61,8 @@ class Timeline:
     runs: list[TimelineRun] = field(default_factory=list)
     billed: list[float] = field(default_factory=list)
     """Minutes of all checks of each tested commit."""
+    spent: tuple[float, float] | None = None
+    """Billed minutes and their cost, as IMQ recorded them for jobs of GitHub Actions; the cost is 0 without prices."""
     slots: int = 1
     """The most runs that were active at once, or what the timeline says."""
     trains: bool = False
@@ -93,6 +95,9 @@ class Timeline:
                 sum(not each.passed for each in good), len(good), f"{len(good):,} runs whose members all landed"
             ),
             billed=estimates.mean(self.billed, f"the checks of {len(self.billed):,} commits of the timeline"),
+            price=estimates.fixed(self.spent[1] / self.spent[0], "the prices that IMQ recorded")
+            if self.spent and self.spent[1]
+            else None,
         )
 
 
@@ -128,12 +133,16 @@ class _Reader:
     _active: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     _alone: dict[int, float] = field(default_factory=dict)
     _billed: dict[str, float] = field(default_factory=dict)
+    _jobs: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+    """What the jobs of each run or tested commit cost, as GitHub bills them."""
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> None:
         for each in events:
             number, at, data = each["number"], _minutes(each["at"]), each.get("data") or {}
             if seconds := data.get("check_seconds"):
                 self._billed[str(data.get("tested"))] = sum(seconds.values()) / 60
+            if (jobs := data.get("jobs")) and each["event"] != "run_passed":
+                self._jobs[str(data.get("run") or data.get("tested"))] = jobs["minutes"], jobs.get("cost")
             if number is None:
                 self._of_run(each["event"], at, data)
             else:
@@ -141,7 +150,10 @@ class _Reader:
                     self._waiting[number] = at, self._place(number, data.get("position"))
                 self._of_entry(each["event"], number, at, each.get("reason") in _BY_CHECKS)
         self.timeline.runs.sort(key=lambda run: (run.start, run.end))
-        self.timeline.billed += self._billed.values()
+        jobs = self._jobs.values()
+        self.timeline.billed += [minutes for minutes, _ in jobs] if jobs else self._billed.values()
+        if jobs:
+            self.timeline.spent = sum(minutes for minutes, _ in jobs), sum(cost or 0.0 for _, cost in jobs)
 
     def _of_run(self, event: str, at: float, data: Mapping[str, Any]) -> None:
         timeline, run = self.timeline, data.get("run")

@@ -177,7 +177,11 @@ def as_it_was(timeline: Timeline, team: Team) -> Row:
     """Return what IMQ's timeline recorded."""
     waits = [each.until - each.since for each in timeline.landed]
     billed = sum(each.end - each.start for each in timeline.runs) * team.billed / team.minutes
-    values = (quantile(waits, 0.5), quantile(waits, 0.95), len(timeline.runs), billed, billed * team.price)
+    money = billed * team.price
+    if timeline.spent is not None:
+        billed, recorded = timeline.spent
+        money = recorded or billed * team.price
+    values = (quantile(waits, 0.5), quantile(waits, 0.95), len(timeline.runs), billed, money)
     counts = (len(timeline.landed), sum(each.by_checks for each in timeline.entries))
     figures: dict[str, Figure | None] = dict.fromkeys(MEASURES)
     figures |= {name: Figure(each, 0.0) for name, each in zip(MEASURES, (*values, *counts), strict=False)}

@@ -28,8 +28,9 @@ from bot.cli.replay.replays import (
     repeat,
 )
 from bot.logs.printable import on_one_line
+from queue_engine.rules.job_rates import LINUX
 
-_ASSUMED = {"minutes": 20.0, "failures": 0.1, "flakes": 0.02, "conflicts": 0.034, "price": 0.006}
+_ASSUMED = {"minutes": 20.0, "failures": 0.1, "flakes": 0.02, "conflicts": 0.034, "price": LINUX}
 """The share of failures is what the planner begins with; that of conflicts is Uber's, for pairs near each other. The
 price is that of GitHub's Linux runners with two cores (GitHub's documents, "Actions runner pricing")."""
 _SIGMA = 0.3

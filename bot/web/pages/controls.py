@@ -4,7 +4,6 @@ What costs something has a page first, which says what: who is delayed, which ch
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from functools import partial
 
 import structlog
@@ -25,14 +24,8 @@ from queue_engine.commands.commands import parse_priority, until
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import Control
-from queue_engine.domain.model import Entry, Repository
-from queue_engine.queries.control_effect import (
-    ControlEffect,
-    load_dequeue_effect,
-    load_priority_effect,
-    load_requeue_effect,
-)
-from queue_engine.store import Transaction
+from queue_engine.domain.model import Repository
+from queue_engine.queries.control_effect import ControlKind, load_control_effect
 
 _MOST_REASON = 500
 _DONE: Mapping[str, str] = {
@@ -48,6 +41,8 @@ _DONE: Mapping[str, str] = {
     "gone": "Nothing changed: the pull request is not queued.",
 }
 """What the next page says after a form, by what was done."""
+
+_KINDS: Mapping[str, ControlKind] = {"priority": "priority", "dequeue": "dequeue", "requeue": "requeue"}
 
 _log = structlog.get_logger("imq.pages")
 
@@ -98,9 +93,10 @@ class Controls(Pages):
     @get(f"{routes.PULL}/confirm")
     async def confirm(self, request: web.Request) -> web.Response:
         """Show what a request costs, with the button that makes it."""
-        kind, number = request.query.get("do", ""), routes.number_of(request)
+        number = routes.number_of(request)
+        kind = _KINDS.get(request.query.get("do", ""))
         points = parse_priority(request.query.get("priority", "")) if kind == "priority" else 0
-        if kind not in {"priority", "dequeue", "requeue"} or points is None:
+        if kind is None or points is None:
             raise ApiError(400, "this page confirms a priority, a dequeue or a requeue")
         access = self._site.access
         repository = (await (access.controllable if kind == "priority" else access.writable)(request))[0]
@@ -110,7 +106,7 @@ class Controls(Pages):
             return self._site.see_other(request, pull_url(repository, number), _DONE["gone"])
         policy = await known_policy(self._engine, repository, entry.base_branch) or Policy()
         async with self._engine.store.reading() as tx:
-            effect = await _effect(tx, kind, entry, points, policy, self._engine.clock.now())
+            effect = await load_control_effect(tx, kind, entry, points, policy, self._engine.clock.now())
         return await self._site.render(
             request,
             "confirm.html",
@@ -185,18 +181,6 @@ class Controls(Pages):
             done = "merging"
         _log.info("pull_request_moved", repository=repository.full_name, number=number, done=done)
         return self._site.see_other(request, pull_url(repository, number), _DONE[done])
-
-
-async def _effect(
-    tx: Transaction, kind: str, entry: Entry, points: int, policy: Policy, now: datetime
-) -> ControlEffect:
-    match kind:
-        case "priority":
-            return await load_priority_effect(tx, entry, points, policy, now)
-        case "dequeue":
-            return await load_dequeue_effect(tx, entry, policy, now)
-        case _:
-            return await load_requeue_effect(tx, entry, policy, now)
 
 
 async def _line(request: web.Request, name: str) -> str:

@@ -14,6 +14,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
+from queue_engine.queries.control_effect import load_pause_effect
 from queue_engine.queries.queue_states import QueueRuns, load_overview, load_runs
 from queue_engine.queries.queue_status import QueueView, load_summaries
 from queue_engine.queries.request_status import load_requests
@@ -35,6 +36,7 @@ class QueuePage(Pages):
         role = await site.access.role(request, repository)
         async with engine.store.reading() as tx:
             found = await load_runs(tx, queue, policy, engine.clock.now())
+            effect = await load_pause_effect(tx, queue, engine.clock.now()) if role in CONTROL_ROLES else None
         return await site.render(
             request,
             "queue.html",
@@ -45,6 +47,7 @@ class QueuePage(Pages):
             policy=policy,
             member=_member(request, found),
             controls=role in CONTROL_ROLES,
+            effect=effect,
             text=wording,
             live=f"/events?repository={repository.full_name}",
         )

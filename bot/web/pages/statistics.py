@@ -29,11 +29,14 @@ from bot.web.pages.charts import Bar, columns, rows
 from bot.web.pages.render import duration
 from bot.web.pages.site import Pages, Site, get
 from notifications.render.flake_issue import flake_issue
+from notifications.render.status import job_text
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason, WaitKind
 from queue_engine.queries.queue_states import FEWEST
 from queue_engine.queries.queue_statistics import (
+    JobReason,
+    JobStatistics,
     LandingCount,
     QueueStatistics,
     ReasonCount,
@@ -41,6 +44,7 @@ from queue_engine.queries.queue_statistics import (
     load_statistics,
     period,
 )
+from queue_engine.rules.job_rates import JobFigures
 from queue_engine.store.departures import DepartureQuery, day_of
 
 _log = structlog.get_logger("imq.pages")
@@ -170,7 +174,7 @@ class Scope:
         """Return the address of the pull requests behind a bar of landings."""
         return self._list(days=days, outcome="landed", since=count.first, until=count.last)
 
-    def reason_url(self, days: int, count: ReasonCount) -> str:
+    def reason_url(self, days: int, count: ReasonCount | JobReason) -> str:
         """Return the address of the pull requests behind a bar of reasons."""
         reason = {} if count.reason is None else {"reason": count.reason.value}
         return self._list(days=days, outcome=count.outcome.value, **reason, once=1)
@@ -249,7 +253,10 @@ _WAITS = {
     WaitKind.BASE_RED: "Red base",
     WaitKind.OTHER: "Everything else",
 }
-_FIGURES = ("table", "name", "first", "last", "pull_requests", "reruns", "seconds", "ci_seconds")
+_FIGURES = (
+    *("table", "name", "first", "last", "pull_requests", "reruns", "seconds", "ci_seconds"),
+    *("ci_minutes", "ci_cost"),
+)
 _PULLS = (
     *(
         "repository",
@@ -264,7 +271,7 @@ _PULLS = (
         "waited_seconds",
     ),
     *(f"{kind.value}_seconds" for kind in WaitKind),
-    *("ci_seconds", "reruns", "flaky_checks"),
+    *("ci_seconds", "reruns", "flaky_checks", "ci_minutes", "ci_cost"),
 )
 
 
@@ -293,6 +300,8 @@ class StatisticsPages(Pages):
             waits=[(_WAITS[kind], seconds, scope.wait_url(days, kind)) for kind, seconds in found.mean_wait.items()],
             health=_health(found),
             reason_name=reason_name,
+            job_uses=() if found.jobs is None else [(JOB_USES[name], each) for name, each in _job_uses(found.jobs)],
+            job_text=job_text,
         )
 
     @_at(".json")
@@ -303,7 +312,9 @@ class StatisticsPages(Pages):
     @_at(".csv")
     async def _csv(self, request: web.Request) -> web.Response:
         _, found = await self._load(request)
-        return csv_response("statistics.csv", _FIGURES, _figures(found))
+        rows = [*_figures(found), *_job_figures(found)]
+        padded = ((*each, *(None,) * (len(_FIGURES) - len(each))) for each in rows)
+        return csv_response("statistics.csv", _FIGURES, padded)
 
     @_at("/issue")
     async def _issue(self, request: web.Request) -> web.Response:
@@ -329,6 +340,7 @@ class StatisticsPages(Pages):
             older=older and str(older),
             file=f"{request.rel_url.raw_path}.csv?{request.rel_url.raw_query_string}",
             waits=_WAITS,
+            jobs_of=jobs_of,
         )
 
     @_at("/pulls.csv")
@@ -365,10 +377,15 @@ class StatisticsPages(Pages):
             return scope, await tx.statistics.listed(wanted, before=asked.before, limit=limit)
 
 
-def reason_name(count: ReasonCount) -> str:
+def reason_name(count: ReasonCount | JobReason) -> str:
     """Return the outcome of a count with its reason in words."""
     words = "" if count.reason is None else f": {count.reason.value.replace('_', ' ')}"
     return f"{count.outcome.value}{words}"
+
+
+def jobs_of(each: Departure) -> str:
+    """Say what the jobs of a departure cost; empty where none ran."""
+    return job_text(JobFigures(each.ci_minutes, each.ci_cost if each.priced else None)) if each.ci_minutes else ""
 
 
 def _since_first(landings: Sequence[LandingCount]) -> Sequence[LandingCount]:
@@ -463,11 +480,45 @@ def _figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
     for each in found.landings:
         yield "landings", "landed", each.first.isoformat(), each.last.isoformat(), each.landed, None, None, None
     for reason in found.reasons:
-        name = reason.outcome.value if reason.reason is None else reason.reason.value
-        yield "reasons", name, first, last, reason.pulls, None, None, None
+        yield "reasons", _named(reason), first, last, reason.pulls, None, None, None
     for table in ("flaky_checks", "flaky_jobs", "flaky_tests"):
         for count in getattr(found, table):
             yield _flaky_row(table, count, first, last)
+
+
+JOB_USES: Mapping[str, str] = {
+    "total": "All jobs",
+    "per_landing": "For each landing",
+    "reruns": "In vain: attempts that were run again",
+    "resets": "In vain: tests that started over",
+    "departures": "In vain: pull requests that did not land",
+    "saved_by_trains": "Saved by trains, estimated",
+    "saved_by_refs": "Saved by refs of tested trees, estimated",
+}
+"""What the jobs were for, by the names of `JobStatistics`."""
+
+
+def _job_uses(jobs: JobStatistics) -> Iterator[tuple[str, JobFigures]]:
+    for name in JOB_USES:
+        if (figures := getattr(jobs, name)) is not None and figures.minutes:
+            yield name, figures
+
+
+def _job_figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
+    """Yield the rows of what jobs cost: by use, and by reason."""
+    if (jobs := found.jobs) is None:
+        return
+    first, last = found.first.isoformat(), found.last.isoformat()
+    rows: list[tuple[str, str, int | None, JobFigures]] = []
+    rows += [("jobs", name, None, each) for name, each in _job_uses(jobs)]
+    rows += [("job_reasons", _named(each), each.departures, each.jobs) for each in jobs.reasons]
+    for table, name, pulls, each in rows:
+        cost = None if each.cost is None else round(each.cost, 4)
+        yield table, name, first, last, pulls, None, None, None, round(each.minutes, 2), cost
+
+
+def _named(each: ReasonCount | JobReason) -> str:
+    return each.outcome.value if each.reason is None else each.reason.value
 
 
 def _flaky_row(table: str, count: RerunCount, first: str, last: str) -> Sequence[Cell]:
@@ -483,4 +534,5 @@ def _pull_row(scope: Scope, each: Departure) -> Sequence[Cell]:
         *(each.outcome.value, each.reason and each.reason.value, round(each.waited, 3)),
         *(round(getattr(each, kind.value), 3) for kind in WaitKind),
         *(each.ci_seconds, each.reruns, " ".join(check.name for check in each.flaky)),
+        *(round(each.ci_minutes, 2), round(each.ci_cost, 4) if each.priced else None),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from notifications.render import timeline_text
+from notifications.render import status, timeline_text
 from notifications.render.culprit_text import culprit_sentence
 from notifications.render.escape import one_line
 from notifications.render.status import Names, answer_text, status_lines
@@ -18,6 +18,7 @@ from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import PullRequestActor, Reason, WaitReason, few
 from queue_engine.queries.check_view import CheckStatus
+from queue_engine.queries.control_effect import ControlEffect
 from queue_engine.queries.pull_request_history import RunRecord
 from queue_engine.queries.pull_request_status import (
     HELD,
@@ -32,6 +33,12 @@ from queue_engine.rules.check_progress import safe_link
 
 Pieces = tuple[tuple[str, bool], ...]
 """Pieces of a sentence, and whether each is code. Templates escape every piece."""
+
+
+def cost_sentence(effect: ControlEffect) -> str:
+    """Say what a control costs."""
+    return status.cost_sentence(effect.runs, effect.jobs, len(effect.delayed), holds=effect.holds)
+
 
 TONES: Mapping[str, str] = {
     EntryStatus.PENDING: "plain",
