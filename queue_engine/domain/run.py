@@ -152,6 +152,8 @@ class Run:
     """The checks that reported on the head before IMQ's update, `app:name` each; None: not read."""
     check_limits: Mapping[str, int] | None = None
     """How many seconds each check may take, by its name, for those that IMQ measured on this branch before."""
+    job_prices: Mapping[str, float | None] | None = None
+    """The jobs that ran on this branch before, by name, with the price of a minute of each."""
     reruns: int = 0
     """How often IMQ ran the failed checks of the candidate again."""
     rerun_checks: tuple[str, ...] = ()

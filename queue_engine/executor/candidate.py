@@ -29,7 +29,7 @@ from queue_engine.executor.members import (
     sets_aside,
     verify,
 )
-from queue_engine.executor.run_store import TrainState, measured_limits
+from queue_engine.executor.run_store import TrainState, measured_before
 from queue_engine.executor.triggers import key_of, lines, read_choice, trigger_failed, trigger_for
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.trains.built import begun_on, history_of, merge_message
@@ -102,8 +102,8 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         started_at=state.now,
     )
     async with state.change() as change:
-        limits = await measured_limits(change.tx, state.queue.repository.id, run.base_branch)
-        stored = await change.tx.runs.add(replace(run, check_limits=limits))
+        measured = await measured_before(change.tx, state.queue.repository.id, run.base_branch)
+        stored = await change.tx.runs.add(replace(run, **measured))
         assert stored.id is not None
         await state.keep(change, started(memory, stored.id, new, state.seconds))
         data = {"run": stored.id, "members": list(stored.numbers), "tested": sorted(stored.tested)}

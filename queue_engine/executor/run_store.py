@@ -131,8 +131,8 @@ class EntryUpdates:
         if moved:
             check_transition(entry.status, changed.status)
         if moved and changed.status is EntryStatus.CHECKING and not changed.run.has_branch:
-            limits = await measured_limits(change.tx, changed.repository.id, changed.base_branch)
-            changed = replace(changed, run=replace(changed.run, check_limits=limits))
+            measured = await measured_before(change.tx, changed.repository.id, changed.base_branch)
+            changed = replace(changed, run=replace(changed.run, **measured))
         saved = await change.tx.entries.save(changed)
         await change.tx.consents.follow(entry, saved, change.now)
         await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
@@ -335,10 +335,11 @@ def _logged(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in _UNLOGGED}
 
 
-async def measured_limits(tx: Transaction, repository_id: int, base_branch: str) -> dict[str, int] | None:
-    """Return the time limits of checks in seconds, by how long each took on this branch before; None: no history."""
+async def measured_before(tx: Transaction, repository_id: int, base_branch: str) -> dict[str, Any]:
+    """Return, for a new run, the time limits of checks and the prices of jobs, by what ran on this branch before."""
     events = await tx.timeline_reads.of_branch(repository_id, base_branch, [EntryStatus.READY.value], limit=_MEASURED)
-    return check_limits_by(event.data for event in events) or None
+    prices = next((event.data["job_prices"] for event in events if "job_prices" in event.data), None)
+    return {"check_limits": check_limits_by(event.data for event in events) or None, "job_prices": prices}
 
 
 async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.model import PROCESSING, Entry, Queue
-from queue_engine.domain.run import RUN_STARTED, RunState
+from queue_engine.domain.run import RunState
 from queue_engine.queries.check_view import CheckStatus, check_views
 from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.check_progress import entry_figures, train_figures
@@ -134,8 +134,8 @@ async def load_hotfix_effect(tx: Transaction, queue: Queue, policy: Policy, now:
     if policy.trains.enabled or runs:
         # As `queue_engine.planner.trains.plan` frees a slot: the youngest run ends, unless it tests a hotfix.
         active = [each for each in runs if each.state in {RunState.BUILDING, RunState.TESTING}]
-        last = await tx.timeline_reads.of_branch(queue.repository.id, queue.base_branch, [RUN_STARTED], limit=1)
-        full = len(active) >= (policy.trains.runs or (last[0].data.get("slots") if last else None) or 1)
+        known = (await tx.trains.get(queue.id)).memory.get("trains") or {}
+        full = len(active) >= (policy.trains.runs or known.get("slots") or 1)
         victim = next((each for each in reversed(active) if not hotfixes & set(each.numbers)), None) if full else None
         ended = [] if victim is None else [train_figures(victim, now)[0]]
     elif entries and not entries[0].hotfix:

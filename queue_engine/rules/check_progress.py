@@ -147,10 +147,12 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
         started, ended = timing.started or begun, timing.ended or (None if passed else now)
         if started is not None and ended is not None:
             seconds[timing.name] = _seconds(started, ended)
-    if not seconds:
+    if not seconds and not entry.run.job_prices:
         return {}
     ended_before = {each.name: _seconds(each.ended, now) for each in entry.run.timings if each.ended is not None}
-    data = {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
+    data: dict[str, Any] = {"tested": entry.run.candidate, "check_seconds": seconds, "check_ended": ended_before}
+    if passed and (prices := {each.name: each.price for each in entry.run.timings if each.is_job}):
+        data["job_prices"] = prices
     if entry.run.has_branch:
         # The run itself has the figures of its jobs.
         return {**data, "run": entry.run.id}

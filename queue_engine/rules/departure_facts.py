@@ -223,7 +223,7 @@ def _ci_seconds(own: Iterable[TimelineEvent], shares: Mapping[int, float]) -> fl
     """Add up the seconds of all checks. Of the events of one tested commit the newest has all, but those of reruns."""
     known: dict[object, float] = {}
     for event in own:
-        if (seconds := event.data.get("check_seconds")) is not None:
+        if seconds := event.data.get("check_seconds"):
             share = shares.get(event.data.get("run", 0), 1.0)
             known[event.data.get("tested", event.id)] = sum(seconds.values()) * share
     return float(sum(known.values())) if known else None

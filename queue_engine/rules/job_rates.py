@@ -94,17 +94,21 @@ def figures_of_run(
 ) -> tuple[JobFigures, JobFigures]:
     """Return what the jobs on a run's candidate cost until now, and what of that reruns replaced.
 
-    Jobs that ended before `since` do not count. `begun` is when those began of which nothing else says that.
+    Jobs that ended before `since` do not count. `begun` is when those began of which nothing else says that: also
+    pending ones that IMQ has not read yet, if a job of that name ran on the branch before.
     """
     spent = again = NO_JOBS
-    for each in run.timings:
+    before, known = run.job_prices or {}, {each.name for each in run.timings}.union(run.completed_checks)
+    unread = [CheckTiming(each, is_job=True) for each in run.pending_checks if each in before and each not in known]
+    for each in (*run.timings, *unread):
         if not each.is_job:
             continue
         counts = since is None or each.ended is None or each.ended > since
         minutes = (minutes_of(each, begun, now) if counts else 0) + (each.same_name or 0)
         reruns = each.rerun_minutes or 0
-        spent += _priced(minutes + reruns, each.price)
-        again += _priced(reruns, each.price)
+        price = before.get(each.name) if each.price is None else each.price
+        spent += _priced(minutes + reruns, price)
+        again += _priced(reruns, price)
     return spent, again
 
 

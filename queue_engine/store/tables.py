@@ -99,6 +99,7 @@ runs = Table(
     Column("checks_started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("former_checks", JSON(none_as_null=True)),
     Column("check_limits", JSON(none_as_null=True)),
+    Column("job_prices", JSON(none_as_null=True)),
     Column("reruns", Integer, nullable=False),
     Column("rerun_checks", JSON, nullable=False),
     Column("rerun_at", DatabaseInstant, info=instant(InstantKind.PAST)),

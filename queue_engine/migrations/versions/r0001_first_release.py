@@ -260,6 +260,7 @@ def _queues() -> None:
         sa.Column("checks_started_at", _INSTANT),
         sa.Column("former_checks", _JSON),
         sa.Column("check_limits", _JSON),
+        sa.Column("job_prices", _JSON),
         sa.Column("reruns", sa.Integer(), nullable=False),
         sa.Column("rerun_checks", sa.JSON(), nullable=False),
         sa.Column("rerun_at", _INSTANT),
