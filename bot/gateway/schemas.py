@@ -248,12 +248,6 @@ class AnnotationAnswer(ReadModel):
     annotation_level: str | None = None
 
 
-class JobAnswer(ReadModel):
-    """A job of GitHub Actions; its number is its check run's."""
-
-    run_id: int
-
-
 class ArtifactAnswer(ReadModel):
     """What a workflow run uploaded, as an archive."""
 
@@ -310,7 +304,7 @@ class WorkflowRunAnswer(ReadModel):
 
 
 class JobAnswer(ReadModel):
-    """A job of a workflow run, with the labels of the runner that it asked for."""
+    """A job of GitHub Actions, with the labels of its runner; its number is its check run's."""
 
     run_id: int
     name: str

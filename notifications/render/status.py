@@ -165,7 +165,7 @@ def cost_sentence(runs: int, jobs: JobFigures, delayed: int, *, holds: bool = Fa
     if not runs:
         return f"It stops no run, and {delays}."
     if holds:
-        return f"It stops no run, and {delays}. What {count} under way tested ({job_text(jobs)}) lands after it."
+        return f"It stops no run, and {delays}. Until it ends, {count} under way ({job_text(jobs)}) cannot land."
     return f"It stops {count}, {job_text(jobs)}, and {delays}."
 
 

@@ -1,4 +1,4 @@
-"""What jobs of GitHub Actions cost: their minutes as GitHub bills them, and the price of a minute by runner. Pure.
+"""Compute what jobs of GitHub Actions cost: minutes as GitHub bills them, and the price of each by runner. Pure.
 
 GitHub rounds each job up to whole minutes. Its prices are those since 2026-01-01, in US dollars ("Actions runner
 pricing" in GitHub's documents, and the announcement "Pricing changes for GitHub Actions"). Both agree on them. Sources

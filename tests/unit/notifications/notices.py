@@ -192,6 +192,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "detail": "needs `design`",
     },
     ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "until": "2026-03-31T08:00:00+00:00"},
+<<<<<<< HEAD
     ReplyKind.LEFT: {"base_branch": "main"},
     ReplyKind.REVERTED: {"base_branch": "main", "revert": 12},
     ReplyKind.REVERT_OPENED: {
@@ -203,6 +204,12 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.RELANDS: {"base_branch": "main", "reland": 13},
     ReplyKind.NOT_LANDED: {"base_branch": "main"},
     ReplyKind.NOT_REVERTED: {"base_branch": "main"},
+=======
+    ReplyKind.LEFT: {
+        "base_branch": "main",
+        "cost": {"runs": 2, "jobs": {"minutes": 38.0, "cost": 0.414}, "delayed": 4, "holds": False},
+    },
+>>>>>>> 6a7843de (Docs, tests and texts of what CI costs: prices of runners, previews, imq cost)
     ReplyKind.LANDING: {"base_branch": "main"},
     ReplyKind.NOT_QUEUED: {},
     ReplyKind.CLOSED: {"merged": False},
@@ -215,7 +222,12 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "preempts": 12,
         "lost": 240,
     },
-    ReplyKind.PAUSED: {"base_branch": "main", "depth": 2, "detail": "the runners are being replaced"},
+    ReplyKind.PAUSED: {
+        "base_branch": "main",
+        "depth": 2,
+        "detail": "the runners are being replaced",
+        "cost": {"runs": 1, "jobs": {"minutes": 5.0, "cost": None}, "delayed": 2, "holds": True},
+    },
     ReplyKind.FROZEN: {"base_branch": "main", "depth": 2, "until": "2026-03-16T08:00:00+00:00", "detail": ""},
     ReplyKind.RESUMED: {"base_branch": "main", "depth": 2, "reason": Reason.PAUSED_BY_HAND.value},
     ReplyKind.NOT_PAUSED: {"base_branch": "main", "depth": 2},

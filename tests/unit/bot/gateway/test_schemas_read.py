@@ -63,6 +63,7 @@ ANSWERS: Mapping[str, tuple[type[BaseModel], ...]] = {
     f"POST {R}/check-runs 201": (schemas.IdAnswer,),
     f"GET {R}/actions/runs 200 workflow_runs []": (schemas.WorkflowRunAnswer, doctor_reads._RunAnswer),
     f"GET {R}/actions/jobs/{{}} 200": (schemas.JobAnswer,),
+    f"GET {R}/actions/runs/{{}}/jobs 200 jobs []": (schemas.JobAnswer,),
     f"GET {R}/actions/runs/{{}}/artifacts 200 artifacts []": (schemas.ArtifactAnswer,),
     f"GET {R}/actions/concurrency_groups/{{}} 200": (schemas.ConcurrencyGroupAnswer,),
     f"GET {R}/check-runs/{{}}/annotations 200 []": (schemas.AnnotationAnswer,),

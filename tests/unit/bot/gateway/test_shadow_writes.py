@@ -75,6 +75,7 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "sha": head,
         "expected_head": head,
         "required": (),
+        "reports": (),
         "method": MergeMethod.MERGE,
         "author": "mona",
         "actions_run": 5,
