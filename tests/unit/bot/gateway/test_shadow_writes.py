@@ -76,6 +76,7 @@ def arguments(place: Place, name: str, pull: PullRequest) -> dict[str, Any]:
         "expected_head": head,
         "required": (),
         "reports": (),
+        "check_runs": (),
         "method": MergeMethod.MERGE,
         "author": "mona",
         "actions_run": 5,
