@@ -192,8 +192,10 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "detail": "needs `design`",
     },
     ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "until": "2026-03-31T08:00:00+00:00"},
-<<<<<<< HEAD
-    ReplyKind.LEFT: {"base_branch": "main"},
+    ReplyKind.LEFT: {
+        "base_branch": "main",
+        "cost": {"runs": 2, "jobs": {"minutes": 38.0, "cost": 0.414}, "delayed": 4, "holds": False},
+    },
     ReplyKind.REVERTED: {"base_branch": "main", "revert": 12},
     ReplyKind.REVERT_OPENED: {
         "base_branch": "main",
@@ -204,12 +206,6 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.RELANDS: {"base_branch": "main", "reland": 13},
     ReplyKind.NOT_LANDED: {"base_branch": "main"},
     ReplyKind.NOT_REVERTED: {"base_branch": "main"},
-=======
-    ReplyKind.LEFT: {
-        "base_branch": "main",
-        "cost": {"runs": 2, "jobs": {"minutes": 38.0, "cost": 0.414}, "delayed": 4, "holds": False},
-    },
->>>>>>> 6a7843de (Docs, tests and texts of what CI costs: prices of runners, previews, imq cost)
     ReplyKind.LANDING: {"base_branch": "main"},
     ReplyKind.NOT_QUEUED: {},
     ReplyKind.CLOSED: {"merged": False},
