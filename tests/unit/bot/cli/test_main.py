@@ -142,6 +142,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "status",
         "why",
         "cost",
+        "flaky",
         "audit",
         "verify",
         "replay",
