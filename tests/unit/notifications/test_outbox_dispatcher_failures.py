@@ -163,6 +163,29 @@ async def test_item_with_an_unforeseen_error_is_tried_again_and_harms_no_other(
     assert len(post.comments_on(1)) == len(post.comments_on(2)) == 1
 
 
+async def test_item_of_a_repository_that_github_refuses_as_a_whole_holds_the_others_too(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock
+) -> None:
+    """P5, P7: one item finds out whether GitHub accepts the repository again; no other asks before."""
+    post.fail["create_comment"] = [Refused("archived", disorder=Disorder.ARCHIVED)]
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED))
+    later = timedelta(seconds=5)
+    async with store.transaction() as tx:
+        notice = of_kind(NoticeKind.QUEUED).model_copy(update={"number": 43})
+        await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 43, due=clock.now() + later, notice=notice)
+    assert await dispatcher.run_due() is False
+    again = await dispatcher.next_due()
+    assert again is not None
+    assert again > clock.now() + later
+    clock.move(later)
+    assert await dispatcher.run_due() is False
+    assert post.calls["create_comment"] == 1
+    clock.move(again - clock.now())
+    while await dispatcher.run_due():
+        pass
+    assert [len(post.comments_on(number)) for number in (42, 43)] == [1, 1]
+
+
 @pytest.mark.parametrize("error", [Refused("archived", disorder=Disorder.ARCHIVED), Forbidden("no permission")])
 async def test_item_that_a_person_has_to_make_possible_is_held_and_released(
     store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock, error: GitHubError
