@@ -73,12 +73,12 @@ class CulpritRecord:
 
     queue_id: int
     check: str
-    app_id: int | None
     commits: tuple[BaseCommit, ...]
     """The last one that passed, then each that followed, to the tip that fails. All are stored before the first test.
     """
     results: tuple[CommitResult, ...]
     started: datetime
+    app_id: int | None = None
     workflow: int = 0
     """The workflow of the check."""
     green_at: datetime | None = None

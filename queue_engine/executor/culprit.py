@@ -130,7 +130,7 @@ class CulpritSteps:
             return None
         now = self._engine.clock.now()
         return CulpritRecord(
-            self._queue.id, wanted.name, wanted.app_id, tuple(row), (), now, run.workflow, green_at=green_at
+            self._queue.id, wanted.name, tuple(row), (), now, wanted.app_id, run.workflow, green_at=green_at
         )
 
     async def _green_at(self, sha: str, workflow: int) -> datetime | None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from github_emulator import Job, Trigger
-from queue_engine.domain.culprit import CulpritOutcome, CulpritRecord
+from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
 from tests.acceptance.world import CI_TIME, LAG, World, a_world
 
 WORKFLOW, CHECK = ".github/workflows/ci.yml", "unit"
@@ -271,3 +271,22 @@ async def test_failure_since_a_push_around_the_queue_blames_no_pull_request(tmp_
         assert found.outcome in (CulpritOutcome.PUSHED, CulpritOutcome.ENVIRONMENT)
         assert found.culprit is None
         assert all("probability" not in world.comment(each) for each in (first, last))
+
+
+async def test_fourth_revert_within_an_hour_is_left_to_people(tmp_path: Path) -> None:
+    """P5: three reverts that no one asked for are enough: the culprit is named, and people decide."""
+    async with a_bench(tmp_path, "revert", trains=False) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        async with world.bot.engine.change() as change:
+            queue = await change.tx.queues.find(world.repository.record.id, "main")
+            assert queue is not None
+            for number in range(3):
+                row = tuple(BaseCommit(f"{each:040x}", each) for each in (number, number + 1))
+                done = CulpritRecord(queue.id, CHECK, row, (), change.now, named=1, revert=90 + number)
+                await change.tx.culprits.add(replace(done, outcome=CulpritOutcome.NAMED), queue.repository.id)
+        bench.bad.add("bad.py")
+        assert (await bench.found()).culprit == bad.number
+        await world.pass_time(CI_TIME)
+        assert [each for each in world.repository.record.pulls.values() if each.title.startswith("Revert")] == []
+        assert "`/revert`" in world.comment(bad)

@@ -23,7 +23,7 @@ def a_search(length: int) -> CulpritRecord:
     """A search whose tip failed once on the base; #1 to #length landed since it was green."""
     commits = tuple(BaseCommit(f"{place:040x}", place or None) for place in range(length + 1))
     first = CommitResult(length, passed=False, at=NOW, on_base=True)
-    return CulpritRecord(1, "ci/test", None, commits, (first,), started=NOW, green_at=NOW - timedelta(days=1))
+    return CulpritRecord(1, "ci/test", commits, (first,), started=NOW, green_at=NOW - timedelta(days=1))
 
 
 @dataclass(slots=True)
@@ -94,3 +94,16 @@ def test_seeded_breakages_name_the_right_culprit_and_revert_no_other(seeds: rang
     assert [found for place, _, found in cases if found.reverted not in (None, place)] == []
     assert sum(found.reverted is not None for _, found in broken) >= 0.8 * len(broken)
     assert median(found.runs - log2(length) for _, length, found in cases) <= 2
+
+
+def test_environment_that_recovers_during_the_search_names_no_one() -> None:
+    """P5: the tip failed twice, and the commit before passes now: only another failure names the tip."""
+    search = a_search(1)
+    rerun, before = replace(search.results[0]), CommitResult(0, passed=True, at=NOW)
+    search = replace(search, results=(*search.results, rerun, before, before))
+    asked = judge_culprit(search, reverts=False)
+    assert (asked.named, asked.test) == (None, 1)
+    recovered = replace(search, results=(*search.results, *[CommitResult(1, passed=True, at=NOW)] * 3))
+    assert judge_culprit(recovered, reverts=False).outcome is CulpritOutcome.FLAKE
+    fails = replace(search, results=(*search.results, CommitResult(1, passed=False, at=NOW)))
+    assert judge_culprit(fails, reverts=False).named == 1
