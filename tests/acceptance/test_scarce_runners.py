@@ -63,3 +63,25 @@ async def test_run_waits_for_a_free_runner_while_others_pass(tmp_path: Path, tra
         assert await world.status(kernel) == "pending"
         await world.until(lambda: first.merged and kernel.merged and text.merged)
         assert gpu.tested[kernel.head_sha] >= 1
+
+
+@pytest.mark.parametrize(
+    "trains", ["", "trains: {candidates: push, max_size: 1, runs: 2}\n"], ids=["one_by_one", "trains"]
+)
+async def test_next_free_runner_goes_to_whom_waits_longest_of_all_queues(tmp_path: Path, trains: str) -> None:
+    """P5: a queue that always has work keeps no runner from the queue of another branch."""
+    async with a_lab(tmp_path, trains, timedelta(0)) as (world, gpu):
+        pulls = [await opened(world, gpu, name) for name in ("a", "b", "c")]
+        other = await opened(world, gpu, "other", base="release")
+        for branch in ("main", "release"):
+            world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        pulls[0].label(LABEL, by="mona")
+        await world.until_status(pulls[0], "checking")
+        other.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=2))
+        for pull in pulls[1:]:
+            pull.label(LABEL, by="mona")
+        await world.until(lambda: other.merged)
+        assert sum(pull.merged for pull in pulls) == 1
+        await world.until(lambda: all(pull.merged for pull in pulls))
