@@ -192,3 +192,24 @@ async def test_repository_without_prices_has_minutes_and_pays_no_request(tmp_pat
         [departure] = await departures_of(world, pull)
         assert (departure.ci_minutes, departure.priced) == (0.0, 0.0), "its jobs had ended before it was queued"
         assert not [each for each in world.server.requests if "/actions/jobs" in each.template]
+
+
+async def test_statistics_say_what_trains_and_refs_of_tested_trees_save(tmp_path: Path) -> None:
+    """Three members land by one run, which saves two; the named job need not run again on the base."""
+    more = f"{TRAINS}merge: {{tested_refs: build}}\n"
+    async with a_billed_world(tmp_path, more) as world, aiohttp.ClientSession() as session:
+        pulls = [world.open(f"pull-{place}", files={f"{place}.txt": "x"}) for place in range(3)]
+        await world.pass_time(10 * MINUTE)
+        mona, branch = await caller(world, session), "/api/v1/repositories/acme/widgets/branches/main"
+        await say(world, pulls[0], "/pause", by="rhea")
+        await world.settle()
+        for pull in pulls:
+            pull.label(LABEL, by="mona")
+        await world.settle()
+        await say(world, pulls[0], "/resume", by="rhea")
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.settle()
+        jobs = (await mona.ask("GET", f"{branch}/statistics?days=7")).body["jobs"]
+        assert jobs["total"]["minutes"] == pytest.approx(8)
+        assert jobs["saved_by_trains"]["minutes"] == pytest.approx(2 * 8)
+        assert jobs["saved_by_refs"] == {"minutes": pytest.approx(3), "cost": pytest.approx(3 * PRICES["build"])}
