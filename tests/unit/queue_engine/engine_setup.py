@@ -1,5 +1,6 @@
 """A stored queue and a GitHub double that lets things happen while it answers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -46,7 +47,8 @@ class Clock:
         return NOW
 
     async def sleep(self, duration: timedelta) -> None:
-        raise AssertionError("a pass does not sleep")
+        # A pass does not sleep: only the renewal of its lease does, which ends with it.
+        await asyncio.Event().wait()
 
 
 class GitHub:
