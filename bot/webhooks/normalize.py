@@ -40,6 +40,7 @@ from queue_engine.domain.known_facts import (
 )
 from queue_engine.domain.model import Repository
 from queue_engine.rules.check_progress import safe_link
+from queue_engine.rules.landing_order import order_lines
 
 
 def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
@@ -221,9 +222,12 @@ def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.Webh
         case "synchronize":
             return webhooks.HeadChange(**common, before=event.before, head_sha=pull.head.sha)
         case "edited":
-            if event.changes.base is None and event.changes.title is None:
+            text = event.changes.body
+            reordered = text is not None and order_lines(str(text.get("from") or "")) != order_lines(pull.body or "")
+            if event.changes.base is None and event.changes.title is None and not reordered:
                 return None
-            return webhooks.StateChange(**common, title=pull.title if event.changes.base is None else None)
+            only_title = event.changes.base is None and not reordered
+            return webhooks.StateChange(**common, title=pull.title if only_title else None)
         case "auto_merge_enabled":
             return webhooks.StateChange(**common, head_sha=pull.head.sha)
         case _:

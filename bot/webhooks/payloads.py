@@ -108,6 +108,7 @@ class PullRequest(ReadModel):
     merged: bool | None = None
     draft: bool | None = None
     labels: tuple[Label, ...] = ()
+    body: Text | None = None
     auto_merge: dict[str, Any] | None = None
     """In each payload since 2021 (octokit/webhooks #408, github/rest-api-description #2491)."""
 
@@ -115,6 +116,7 @@ class PullRequest(ReadModel):
 class Changes(ReadModel):
     base: dict[str, Any] | None = None
     title: dict[str, Any] | None = None
+    body: dict[str, Any] | None = None
 
 
 class PullRequestEvent(OfRepository):

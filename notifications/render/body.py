@@ -21,6 +21,7 @@ from notifications.render.escape import (
     link,
     mention,
     names,
+    pull_requests,
 )
 from notifications.render.status import (
     Names,
@@ -107,6 +108,7 @@ def paragraphs(notice: Notice, *, mentions: bool, events: timeline_text.Events =
     ]
     if notice.kind in WAITING:
         in_queue = notice.kind is not NoticeKind.NOT_READY
+        found += [waiting.LATER.format(numbers=pull_requests(notice.later))] if notice.later else []
         found += [] if in_queue else [reason_texts.JOINS_BY_ITSELF]
         found.append(fill(waiting.HOW_TO_DEQUEUE if in_queue else reason_texts.HOW_TO_END, notice))
     return found

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from notifications.render.body import names_of, not_followed
-from notifications.render.escape import MESSAGE_LIMIT, code, duration, inert, instant, pull_request
+from notifications.render.escape import MESSAGE_LIMIT, code, commit, duration, inert, instant, pull_request
 from notifications.render.status import (
     Names,
     blocked_sentence,
@@ -38,6 +38,11 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.NOT_READY: "{sentence} IMQ queues the pull request for {base_branch} as soon as it is ready. {next_step}",
     ReplyKind.REFUSED: "{sentence} {next_step}",
     ReplyKind.DELEGATED: "{author} may queue this pull request for {base_branch} once, by `/queue`, until {until}.",
+    ReplyKind.TRYING: "IMQ tests {head} on {on}, without queueing it. The result will stand here.",
+    ReplyKind.TRY_PASSED: "The test of {head} on {on} passed. It queued nothing.",
+    ReplyKind.TRY_FAILED: "The test of {head} on {on} failed: {detail}.",
+    ReplyKind.TRY_ENDED: "The test of {head} ended without a result: {detail}.",
+    ReplyKind.TRY_REFUSED: "IMQ does not test it: {detail}.",
     ReplyKind.LEFT: "Dequeued from {base_branch}.",
     ReplyKind.LANDING: "The merge into {base_branch} has started. If GitHub refuses it, IMQ dequeues the pull request.",
     ReplyKind.NOT_QUEUED: "The pull request is not queued.",
@@ -173,6 +178,8 @@ def _format_fact(name: str, value: Any) -> str:
             return str(value + 1)
         case "until", str():
             return _instant(value)
+        case "head", str():
+            return commit(value)
         case _, int():
             return str(value)
         case _:

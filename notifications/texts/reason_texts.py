@@ -36,6 +36,30 @@ _BRANCHES: Mapping[Reason, ReasonText] = {
         "The pull request below it was closed without landing.",
         "Change the base branch of this one to the branch on which it is to land." + REQUEUE,
     ),
+    Reason.DEPENDENCY_OPEN: ReasonText(
+        "The description says `Depends-On:` another pull request, which is open.",
+        "When the other one has landed, comment `/queue` or add the label {label}.",
+    ),
+    Reason.DEPENDENCY_HIDDEN: ReasonText(
+        "The description names a pull request that IMQ cannot see.",
+        "Correct the line in the description." + REQUEUE,
+    ),
+    Reason.DEPENDENCY_ENDED: ReasonText(
+        "The description says `Depends-On:` another pull request, which was closed without landing.",
+        "Open the other one again, or remove the line from the description." + REQUEUE,
+    ),
+    Reason.SET_WAITING: ReasonText(
+        "The description says `Lands-With:` other pull requests, which are not all ready.",
+        "When all of them are ready, comment `/queue` or add the label {label}.",
+    ),
+    Reason.SET_ENDED: ReasonText(
+        "The description says `Lands-With:` another pull request, which was closed without landing.",
+        "Open the other one again, or remove the line from each description." + REQUEUE,
+    ),
+    Reason.DEPENDENCY_CYCLE: ReasonText(
+        "By `Depends-On:` in their descriptions, these pull requests wait for each other, so none of them can land.",
+        "Remove one of these lines from a description." + REQUEUE,
+    ),
     Reason.HEAD_SHARED: ReasonText(
         "Another pull request of the same branch is queued. IMQ may update the branch for that one first.",
         "When the other one has landed, comment `/queue` or add the label {label}.",
@@ -469,6 +493,20 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.STACK_LANDED: ReasonText(
         "The pull request below has landed, and GitHub has not changed the base branch of this one.",
         "Delete the branch of the other one on its page: GitHub then changes the base branch to {base}.",
+    ),
+    Reason.DEPENDENCY_OPEN: ReasonText(
+        "The description says `Depends-On:` another pull request, and this one lands after that.",
+        "Wait until the other one has landed, or remove the line from the description.",
+    ),
+    Reason.SET_WAITING: ReasonText(
+        "The description says `Lands-With:` other pull requests. Once all are ready, they land one after the other, "
+        "which is not atomic.",
+        "Queue the others, and have each of them name all others.",
+    ),
+    Reason.DEPENDENCY_HIDDEN: ReasonText(
+        "The description names a pull request that IMQ cannot see. There is none, or IMQ, the author or "
+        "the person who queued this one may not read its repository.",
+        "Correct the line in the description, or remove it.",
     ),
     Reason.HEAD_SHARED: ReasonText(
         "Another pull request of the same branch is queued, and lands before this one.",

@@ -92,6 +92,7 @@ AND_MORE = "and {count} more"
 NOT_FOLLOWED = "IMQ ignores parts of the organization's shared configuration:"
 BOT_MAY_QUEUE = "To let {person} queue, a maintainer names it under `who_may_queue.people` in `.github/imq.yml`."
 SET_BY = "{person} asked to queue it."
+LATER = "These land after it, as their descriptions say: {numbers}."
 HOW_TO_DEQUEUE = "To dequeue it, comment `/unqueue` or remove the label {label}."
 
 LANDED_AS = " as {commit}"

@@ -11,6 +11,7 @@ from queue_engine.admission.head_consent import await_webhook, is_labeled_head
 from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.rejection import RejectionHistory, announce_ignored, refuse, rejection_history
 from queue_engine.admission.required_facts import requirements_of
+from queue_engine.admission.required_landings import in_landing_order
 from queue_engine.admission.stack_place import placed
 from queue_engine.admission.throttle import count_label, count_label_gone
 from queue_engine.config.model import Policy
@@ -214,6 +215,7 @@ async def admit(
         present = await change.tx.entries.find(repository.id, pull.number)
         answer: Admission = present or judged(request, taken, requirements, policy)
         answer = await behind_shared_head(change.tx.entries, repository, pull, policy, answer)
+        answer = await in_landing_order(change, repository, queue.id, policy, answer)
         if await change.tx.shadow.mode(repository.id) is Mode.SHADOW:
             # The repository switched during the reads, or a command or API call asks for what IMQ may not do.
             answer = Reject(Reason.SHADOW_MODE) if answered else Ignore()
@@ -271,7 +273,7 @@ async def with_requirements(
     """Return request and facts for the base branch on which the pull request lands, with all that decides about it."""
     request, taken = await placed(engine, request, taken)
     request = replace(request, case=await request.case.with_policy(engine, taken.pull.base_branch))
-    return request, *await requirements_of(engine, request.case.repository, taken, request.case.policy)
+    return request, *await requirements_of(engine, request.case.repository, taken, request.case.policy, by=request.by)
 
 
 def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts, policy: Policy) -> Answer:

@@ -8,11 +8,12 @@ from queue_engine.domain.known_facts import Consent, Fact, PullRequestState, of_
 from queue_engine.domain.model import Entry, Queue, Repository, UnmetRequirement
 from queue_engine.domain.policy import has_label
 from queue_engine.effects.context import Change
-from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later
+from queue_engine.effects.record import announce_joined, announce_not_ready, disable_later, read_again
 from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.checks import requires_own_check
 from queue_engine.rules.consent import head_branch_of, last_change
 from queue_engine.rules.eligibility import disables_auto_merge
+from queue_engine.rules.landing_order import all_names, waits_for
 from queue_engine.rules.priority import earliest_key, precedence_of
 from queue_engine.store import EntryConflict
 
@@ -68,6 +69,7 @@ async def store_entry(
             own_check_required=requires_own_check(rules, policy),
             unmet=[each.as_data() for each in unmet] or None,
             read_at=now if unmet else None,
+            depends_on=list(all_names(pull, queue.repository)) or None,
             **vars(request.order or precedence_of(trusted, policy)),
         )
     except EntryConflict:
@@ -87,6 +89,11 @@ async def _announce(change: Change, entry: Entry, policy: Policy) -> Entry:
         return entry
     entry = await announce_joined(change, entry, policy, depth=entry.position + 1)
     await change.tx.queues.wake(entry.queue_id, change.now)
+    if policy.trains.enabled:
+        # Those that land after it may be tested with it now.
+        for waiting in await change.tx.entries.waiting_outside(entry.repository.id):
+            if waits_for(waiting, f"#{entry.number}"):
+                await read_again(change, entry.repository, waiting.number)
     return entry
 
 

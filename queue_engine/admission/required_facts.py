@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+from queue_engine.admission.required_landings import landings_before
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, CheckReport, FailingCheck, PullRequest, RequiredCheck, Snapshot
 from queue_engine.domain.model import Entry, Repository
@@ -34,18 +35,24 @@ from queue_engine.rules.reviews import missing_approval, reviews_of, with_own_ap
 
 
 async def requirements_of(
-    engine: Engine, repository: Repository, taken: Snapshot, policy: Policy, *, waiting: Entry | None = None
+    engine: Engine,
+    repository: Repository,
+    taken: Snapshot,
+    policy: Policy,
+    *,
+    by: str | None = None,
+    waiting: Entry | None = None,
 ) -> tuple[Snapshot, RequiredFacts]:
     """Read the requirements of the base branch, and whether they are met, with the snapshot to judge.
 
-    A pull request that is `waiting` already may lack approvals by cached rules: a webhook says when these change.
-    Raises GitHubError.
+    `by` queued it. A pull request that is `waiting` already may lack approvals by cached rules: a webhook says when
+    these change. Raises GitHubError.
     """
-    found = await _requirements_of(engine, repository, taken, policy, is_waiting=waiting is not None)
+    taken, requirements = await _requirements_of(engine, repository, taken, policy, is_waiting=waiting is not None)
+    requirements = replace(requirements, landings=await landings_before(engine, repository, taken.pull, by))
     lacked = next((each for each in waiting.unmet if each.reason in FOR_REPORTS), None) if waiting else None
     if waiting is None or lacked is None or waiting.head != taken.pull.head_sha:
-        return found
-    taken, requirements = found
+        return taken, requirements
     required = head_checks(requirements.rules, policy)
     old = lacked.reason is Reason.TESTED_ON_ANOTHER_BASE
     reports = await engine.github.check_reports(repository, waiting.head, required) if required or old else ()
@@ -155,7 +162,9 @@ async def readiness_of(
 
     What it lacked `before` counts for its former head.
     """
-    taken, requirements = await requirements_of(engine, entry.repository, taken, policy, waiting=before)
+    taken, requirements = await requirements_of(
+        engine, entry.repository, taken, policy, by=entry.queued_by, waiting=before
+    )
     if taken.permission is None:
         taken = replace(taken, permission=await engine.github.permission(entry.repository, entry.queued_by))
     return taken, requirements, judge_readiness(entry, taken, requirements, policy)

@@ -21,6 +21,7 @@ from queue_engine.admission.bound_heads import (
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.required_facts import readiness_of
+from queue_engine.admission.required_landings import in_landing_order
 from queue_engine.admission.stack_place import followed
 from queue_engine.config.model import Policy
 from queue_engine.domain.departure import DequeueReason
@@ -37,6 +38,7 @@ from queue_engine.effects.renames import followed_login
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import NewHead, consent_lost, may_push
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
+from queue_engine.rules.landing_order import all_names, new_requirements
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
@@ -175,7 +177,7 @@ async def needs_read(
         freed = seems_freed(entry, latest, now, whole=whole) or await _is_alone(engine, entry)
         seems_due = freed or seems_changed(entry, pull, policy, now)
     else:
-        seems_due = _verdict(entry, pull, policy, now) != (None, None)
+        seems_due = _verdict(entry, pull, policy, now) != (None, None) or bool(new_requirements(entry, pull))
     return seems_due or disables_auto_merge(pull, policy)
 
 
@@ -206,6 +208,10 @@ async def _judge(
         if entry is None:
             return None
         changed, lost = _verdict(entry, pull, policy, change.now)
+        if changed is None and lost is None and (unmet := new_requirements(entry, pull)):
+            return await _reorder(change, entry, unmet, policy)
+        if changed is None and lost is None and (names := all_names(pull, entry.repository)) != entry.depends_on:
+            changed = replace(entry, depends_on=names)
         if lost is None and disables_auto_merge(pull, policy):
             await disable_later(change, entry.repository, entry.number)
         if changed is None and lost is None:
@@ -227,6 +233,17 @@ async def _judge(
         await record.dequeue(change, entry, why, policy)
     _log.info("dequeued", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
     return None
+
+
+async def _reorder(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:
+    """Have an entry wait outside until IMQ has judged the pull requests that its description names since it joined."""
+    if not entry.head_proved:
+        # A pass proves IMQ's own update first.
+        await change.tx.queues.wake(entry.queue_id, change.now)
+        return await change.tx.entries.save(replace(entry, needs_refetch=True))
+    saved = await record.unready(change, entry, unmet, policy)
+    await record.read_again(change, entry.repository, entry.number)
+    return saved
 
 
 def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> tuple[Entry | None, Reject | None]:
@@ -254,7 +271,8 @@ async def _judge_readiness(
     if isinstance(answer, Reject):
         return await _end(engine, case, entry, answer)
     async with engine.change() as change:
-        match await behind_shared_head(change.tx.entries, repository, taken.pull, policy, answer):
+        found = await behind_shared_head(change.tx.entries, repository, taken.pull, policy, answer)
+        match await in_landing_order(change, repository, entry.queue_id, policy, found):
             case NotReady(unmet) if not moves:
                 saved = await _wait_on(change, entry, unmet, policy)
                 if disables_auto_merge(taken.pull, policy):
@@ -283,7 +301,8 @@ async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, 
 async def _return(change: Change, entry: Entry, taken: Snapshot, policy: Policy) -> Entry:
     """Bring an entry back to its place in the queue, which it left for an approval that IMQ's update cost."""
     tip = taken.base_tip if taken.behind else None
-    saved = await change.tx.entries.save(replace(entry, unmet=(), read_at=None, newer_tip=tip))
+    names = all_names(taken.pull, entry.repository)
+    saved = await change.tx.entries.save(replace(entry, unmet=(), read_at=None, newer_tip=tip, depends_on=names))
     placed = await change.tx.entries.get(saved.id)
     assert placed is not None
     await change.tx.queues.wake(entry.queue_id, change.now)
@@ -306,6 +325,7 @@ async def _join(
     queue = await tx.queues.find_or_create(case.repository, entry.base_branch, change.now)
     await tx.queues.lock_order(queue.id)
     await tx.entries.remove(entry)
+    await record.name_later_one(change, entry)
     ledger = await tx.consents.of(entry)
     trusted = trusted_of(taken.pull.labels, entry.trusted_labels)
     request = EnqueueRequest(

@@ -48,6 +48,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CommandEvent, ReviewCommand
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.run_request import request_run
 from queue_engine.queries.control_effect import load_dequeue_effect, load_pause_effect, load_priority_effect
 from queue_engine.queries.queue_status import queue_blockers
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
@@ -62,6 +63,7 @@ _ON_OPEN_ALONE = frozenset(
         CommandName.REQUEUE,
         CommandName.UNQUEUE,
         CommandName.PRIORITY,
+        CommandName.TRY,
     }
 )
 _JOINED = frozenset({"queued", "held", "not_ready"})
@@ -82,6 +84,8 @@ class CommandContext:
     """The head and the base branch of the review that has the commands; None for a comment."""
     dequeue: DequeuePermission | None = None
     """The grant to dequeue the pull request, once admission gave it."""
+    comment: int | None = None
+    """The number of the comment; less than zero for a review."""
     granted_by: str | None = None
     """Who let the author queue the pull request once, if the author relies on that."""
 
@@ -338,6 +342,23 @@ async def delegate(change: Change, context: CommandContext, request: CommandRequ
     return context.reply(request, ReplyKind.DELEGATED, author=context.pull.author, until=until)
 
 
+async def try_alone(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Enqueue a test of the present head, which queues nothing."""
+    assert context.comment is not None
+    begun = await request_run(
+        change,
+        context.repository,
+        context.pull,
+        context.policy,
+        by=context.by,
+        comment=context.comment,
+        on_queue=request.argument == "queue",
+    )
+    if isinstance(begun, str):
+        return context.reply(request, ReplyKind.TRY_REFUSED, accepted=False, detail=begun)
+    return context.reply(request, ReplyKind.TRYING, **begun)
+
+
 async def pause(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
     """Pause the queue of the base branch until somebody resumes it."""
     branch = context.pull.base_branch
@@ -420,6 +441,7 @@ _CHANGES = {
     CommandName.PRIORITY: prioritise,
     CommandName.UNQUEUE: unqueue,
     CommandName.DELEGATE: delegate,
+    CommandName.TRY: try_alone,
 }
 _QUESTIONS = {CommandName.WHY: ReplyKind.WHY, CommandName.STATUS: ReplyKind.STATUS}
 
@@ -498,7 +520,7 @@ class Commands:
         async with self._engine.change() as change:
             await change.tx.repositories.refresh(repository)
         reviewed = (webhook.head_sha, webhook.branch) if isinstance(webhook, ReviewCommand) else None
-        return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed)
+        return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed, comment=_number_of(webhook))
 
     async def _react(self, repository: Repository, comment: int, content: str) -> bool:
         """React to the comment, to show that a command was received or executed; return False if it was deleted.

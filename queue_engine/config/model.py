@@ -549,6 +549,12 @@ class Policy:
         "Entries per queue; later ones wait for room.",
     )
     """0 = no limit, which only the operator may set."""
+    tries: int = key(
+        2,
+        kinds.number(0, 20),
+        Shared(keys.limit(0), "a lower number", "each person could have more CI run than the operator limited"),
+        "How many tests by `/try` each person may have under way in the repository. With 0 nothing is tested.",
+    )
     when_not_ready: NotReadyPolicy = key(
         NotReadyPolicy.WAIT,
         kinds.one_of(*NotReadyPolicy),

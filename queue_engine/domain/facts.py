@@ -31,6 +31,32 @@ class StackPosition:
     """Whether the one below has landed, so that only GitHub's change of the base branch is missing."""
 
 
+class LandingState(StrEnum):
+    """How far a pull request is that has to land before another one."""
+
+    LANDED = "landed"
+    OPEN = "open"
+    ENDED = "ended"
+    """It was closed without landing."""
+    CYCLE = "cycle"
+    """It waits for the other one, too."""
+    SET_OPEN = "set_open"
+    """The set to which both belong waits, for this one or others."""
+    SET_ENDED = "set_ended"
+    """A member of the set was closed without landing."""
+    HIDDEN = "hidden"
+    """IMQ, the author, or the person who queued the other one cannot see it; or the name is none of a pull request."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredLanding:
+    """A pull request that has to land before another one."""
+
+    state: LandingState
+    detail: str
+    """Its name, `#12` or `owner/repository#12`; of a cycle all names, in order; of a set each member with its state."""
+
+
 class MergeMethod(StrEnum):
     """How GitHub merges a pull request."""
 

@@ -18,6 +18,9 @@ MAY_STILL_BE_MET = frozenset(
         Reason.STACKED_ABOVE,
         Reason.STACK_LANDED,
         Reason.HEAD_SHARED,
+        Reason.DEPENDENCY_OPEN,
+        Reason.DEPENDENCY_HIDDEN,
+        Reason.SET_WAITING,
         Reason.DRAFT,
         Reason.BLOCKED_BY_LABEL,
         Reason.BLOCKED_BY_TITLE,
@@ -342,6 +345,8 @@ class Entry:
     """When IMQ last read what an entry lacks that is not ready."""
     queued_by_id: int | None = None
     """The number of the account that queued the pull request, which stays if the login changes; None: not known."""
+    depends_on: tuple[str, ...] = ()
+    """The pull requests that its description named when it joined the queue: they have landed, or land before it."""
     run: Run = NOT_BEGUN
     """The present attempt to land the entry."""
 

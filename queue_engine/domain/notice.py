@@ -40,6 +40,16 @@ class ReplyKind(StrEnum):
     """The pull request left the queue: `base_branch`."""
     DELEGATED = "delegated"
     """The author may queue the pull request once: `author`, `until` when that holds, `base_branch`."""
+    TRYING = "trying"
+    """IMQ tests the pull request, which it does not queue: `head`, `on` (what it is merged onto), and the state."""
+    TRY_PASSED = "try_passed"
+    """The test passed: `head`, `on`."""
+    TRY_FAILED = "try_failed"
+    """The test failed: `head`, `on`, `detail` (the failed checks)."""
+    TRY_ENDED = "try_ended"
+    """The test ended without a result: `head`, `detail` (why, the end of a sentence)."""
+    TRY_REFUSED = "try_refused"
+    """IMQ begins no test: `detail` (why, the end of a sentence)."""
     LANDING = "landing"
     """IMQ has requested the merge, so GitHub decides whether the pull request still leaves: `base_branch`."""
     NOT_QUEUED = "not_queued"
@@ -286,6 +296,8 @@ class Notice(ReadModel):
     """The labels of changes that fix a red base."""
     ahead: tuple[int, ...] = ()
     """Numbers of the next pull requests before this one, the front first, as of `at`."""
+    later: tuple[int, ...] = ()
+    """Numbers of the pull requests that land after this one, as their descriptions say; as of the last write."""
     eta: tuple[datetime, datetime] | None = None
     """When the entry is likely to land, by this repository's history; None while the history is too short."""
     retrying_since: datetime | None = None

@@ -124,6 +124,12 @@ class Reason(StrEnum):
     STACK_LANDED = "stack_landed"
     STACK_ENDED = "stack_ended"
     HEAD_SHARED = "head_shared"
+    DEPENDENCY_OPEN = "dependency_open"
+    DEPENDENCY_HIDDEN = "dependency_hidden"
+    DEPENDENCY_ENDED = "dependency_ended"
+    DEPENDENCY_CYCLE = "dependency_cycle"
+    SET_WAITING = "set_waiting"
+    SET_ENDED = "set_ended"
     FORK_NOT_EDITABLE = "fork_not_editable"
     FORK_OF_ORGANISATION = "fork_of_organisation"
     PERMISSION_MISSING = "permission_missing"
@@ -239,6 +245,12 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.STACK_LANDED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.STACK_ENDED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.HEAD_SHARED: ReasonFacts(Outcome.REFUSED, ReasonActor.NONE),
+    Reason.DEPENDENCY_OPEN: ReasonFacts(Outcome.REFUSED, ReasonActor.NONE),
+    Reason.DEPENDENCY_HIDDEN: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.DEPENDENCY_ENDED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.DEPENDENCY_CYCLE: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
+    Reason.SET_WAITING: ReasonFacts(Outcome.REFUSED, ReasonActor.NONE),
+    Reason.SET_ENDED: ReasonFacts(Outcome.REFUSED, ReasonActor.AUTHOR),
     Reason.STACKED: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.FORK_NOT_EDITABLE: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),
     Reason.FORK_OF_ORGANISATION: ReasonFacts(Outcome.FAILED, ReasonActor.AUTHOR),

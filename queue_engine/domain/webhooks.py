@@ -112,7 +112,7 @@ class StateChange(PullRequestWebhook):
     ]
     branch: str
     title: str | None = None
-    """For `edited`: the new title, if only the title changed, and not the base branch."""
+    """For `edited`: the new title, if only the title changed, and neither the base branch nor what lands before."""
     head_sha: str | None = None
     """For `auto_merge_enabled`: the head of that instant."""
 

@@ -211,10 +211,13 @@ async def announce_retrying(
 
 
 async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
-    """Return the notice with the present position, if it shows a position that has changed.
+    """Return the notice with the present position, if it shows a position that has changed, and with who waits for it.
 
     For an entry that waits for room the notice shows how many were before it when the wait began, which stays true.
     """
+    if notice.kind in WAITING:
+        later = await tx.entries.awaiting(f'"#{notice.number}"', repository.id)
+        notice = notice.model_copy(update={"later": tuple(number for _, number in later)})
     if notice.position is None or notice.kind is NoticeKind.HELD:
         return notice
     entry = await tx.entries.find(repository.id, notice.number)

@@ -4,10 +4,11 @@ Each function works inside the caller's transaction, so that a state change and 
 at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from queue_engine.config.model import Policy
@@ -29,9 +30,11 @@ from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet, pushed_head
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
+from queue_engine.rules.landing_order import lands_before, split_name
 from queue_engine.rules.transitions import preempted
 from queue_engine.store import Transaction
 
+_MEMBER = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+) ")
 _MOST_LANDED = 5
 """How many landed pull requests are compared with one that GitHub shows as merged."""
 
@@ -155,6 +158,7 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     tx, now, reason = change.tx, change.now, why.reason
     cause, new_commits = await _load_cause(change, entry, why, policy)
     await tx.entries.remove(entry)
+    await _hold_later_ones(change, entry, policy)
     if may_merge_yet(entry, reason):
         await tx.pending_merges.put(entry, now)
     if not entry.is_ready:
@@ -189,6 +193,7 @@ async def _end_wait(
 ) -> None:
     """Record that a pull request does not join its queue after all: it was not in the queue, so nothing departs."""
     tx, now, reason = change.tx, change.now, why.reason
+    await name_later_one(change, entry)
     if policy is not None:
         await announce_dequeued(tx, entry, why, policy, now, cause=cause, new_commits=new_commits)
     refused = REASONS[reason].outcome is Outcome.FAILED
@@ -210,7 +215,9 @@ async def dequeue_together(
     if not all([await change.tx.entries.lock(entry) for entry in entries]):
         raise StaleRecord("an entry changed before it was dequeued")
     for entry in entries:
-        await dequeue(change, entry, why, policies(entry))
+        # One that was to land after another of these waits outside by now.
+        present = await change.tx.entries.get(entry.id) if entry.depends_on else None
+        await dequeue(change, present or entry, why, policies(entry))
 
 
 async def pause(change: Change, queue: Queue, reason: Reason, detail: str) -> None:
@@ -233,6 +240,9 @@ async def pause_refused(change: Change, queue_id: int, error: GitHubError, until
     if known is None:
         await change.record("paused", queue, reason=Reason.GITHUB_REFUSES, data={"detail": error.message})
 
+
+PULL_REQUEST_JOB = "sweep_pull_request"
+"""Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
 AUTO_MERGE_JOB = "disable_auto_merge"
 """Kind of the job that disables the auto-merge of one pull request."""
@@ -257,7 +267,26 @@ async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> No
     data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "unmet": unmet}
     if failing := failing_in(entry.unmet):
         data["failing"] = as_data(failing)
+    await name_later_one(change, entry)
+    await read_set_again(change, entry)
     await change.record("not_ready", entry, reason=entry.unmet[0].reason, delivery=entry.delivery, data=data)
+
+
+async def read_set_again(change: Change, entry: Entry) -> None:
+    """Have the other members of the set read again for which an entry waits, since it may be the last to be ready."""
+    details = [each.detail or "" for each in entry.unmet if each.reason is Reason.SET_WAITING]
+    for owner, name, number in _MEMBER.findall(" ".join(details)):
+        repository = await change.tx.repositories.named(owner, name)
+        if repository is not None and await change.tx.entries.is_queued(repository.id, int(number)):
+            await read_again(change, repository, int(number))
+
+
+async def name_later_one(change: Change, entry: Entry) -> None:
+    """Have the comments of the queued pull requests for which an entry waits, or waited, name it as they should."""
+    for each in entry.unmet:
+        parts = split_name(each.detail or "") if each.reason is Reason.DEPENDENCY_OPEN else None
+        if parts and not parts[0] and await change.tx.entries.is_queued(entry.repository.id, parts[1]):
+            await change.tx.outbox.resend(entry.repository.id, parts[1], due=change.now)
 
 
 async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, policy: Policy) -> Entry:
@@ -265,12 +294,25 @@ async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, polic
 
     The caller has proved the head. Raises StaleRecord.
     """
-    tx, now = change.tx, change.now
     lacks = await with_dismissal(change, entry, lacks)
-    waiting = replace(
-        preempted(entry, now), unmet=(lacks,), read_at=now, head_proved=True, held_since=None, blocked_since=None
-    )
-    saved = await tx.entries.save(replace(waiting, blocked_until=None, blocked_for=None))
+    waiting = replace(preempted(entry, change.now), head_proved=True, held_since=None, blocked_since=None)
+    return await _set_outside(change, entry, replace(waiting, blocked_until=None, blocked_for=None), (lacks,), policy)
+
+
+async def unready(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:
+    """Have an entry wait outside its queue until it has what it lacks; its proved head keeps the consent (P4).
+
+    Raises StaleRecord.
+    """
+    waiting = replace(preempted(entry, change.now), queued_head=entry.head, updated_from=None)
+    return await _set_outside(change, entry, waiting, unmet, policy)
+
+
+async def _set_outside(
+    change: Change, entry: Entry, waiting: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy
+) -> Entry:
+    tx, now = change.tx, change.now
+    saved = await tx.entries.save(replace(waiting, unmet=unmet, read_at=now))
     await tx.consents.follow(entry, saved, now)
     await remove_testing_label(tx, entry, policy, now)
     await cancel_later(tx, entry, policy, now)
@@ -279,7 +321,25 @@ async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, polic
         notice = await notices.progress_notice(tx, saved, NoticeKind.NOT_READY, policy, now, depth=0)
         await want_check_run(tx, saved, notice, policy, now)
     await tx.queues.wake(entry.queue_id, now)
+    await _hold_later_ones(change, entry, policy)
     return saved
+
+
+async def _hold_later_ones(change: Change, entry: Entry, policy: Policy | None) -> None:
+    """Have the entries wait outside that were to land after this one, which left its queue without landing."""
+    if not entry.is_ready:
+        return
+    lacks = UnmetRequirement(Reason.DEPENDENCY_OPEN, f"#{entry.number}")
+    for other in await change.tx.entries.ordered(entry.queue_id):
+        if entry.number not in lands_before(other):
+            continue
+        if policy is None or not other.head_proved or other.run.merge_requested_at is not None:
+            # A pass proves the head first, or follows the merge; then it finds the name in the description.
+            kept = tuple(each for each in other.depends_on if each != lacks.detail)
+            await change.tx.entries.save(replace(other, depends_on=kept, needs_refetch=True))
+            await change.tx.queues.wake(other.queue_id, change.now)
+        else:
+            await unready(change, other, (lacks,), policy)
 
 
 async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:
@@ -301,3 +361,16 @@ async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth
     delays = await delays_caused(tx, entry, now)
     await change.record("queued", entry, delivery=entry.delivery, data=data | delays)
     return entry
+
+
+async def read_again(
+    change: Change, repository: Repository, number: int, *, new: bool = False, after: timedelta = timedelta(0)
+) -> None:
+    """Enqueue the job that reads one pull request, in the order of its webhooks; a later job waits for itself alone."""
+    await change.tx.jobs.enqueue_once(
+        kind=PULL_REQUEST_JOB,
+        request={"repository": asdict(repository), "number": number, "new": new},
+        process_id=f"{PULL_REQUEST_JOB}:{repository.id}:{number}" if after else f"{repository.id}:{number}",
+        now=change.now,
+        not_before=change.now + after,
+    )

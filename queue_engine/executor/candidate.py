@@ -41,6 +41,7 @@ from queue_engine.planner.trains.memory import (
     find_run,
     heads_judged,
     known_result,
+    later_ones,
     passed,
     removed_member,
     started,
@@ -266,13 +267,14 @@ async def _leave_out(state: TrainState, run: Run, member: RunMember) -> None:
         return
     memory = without_member(state.memory, run.id, member.number, others)
     # The build branch exists, also where all other members were merged for another run.
-    members = tuple(replace(each, reused=False) for each in run.members if each.number != member.number)
-    if not run.tested - {member.number}:
+    gone = later_ones(state.memory.trains, member.number)
+    members = tuple(replace(each, reused=False) for each in run.members if each.number not in gone)
+    if not run.tested - gone:
         # Nothing is left that the run was to test.
         await state.end(run, cancelled(memory, run.id), why="conflict")
         return
     async with state.change() as change:
-        await change.tx.runs.save(replace(run, members=members, tested=run.tested - {member.number}))
+        await change.tx.runs.save(replace(run, members=members, tested=run.tested - gone))
         await state.keep(change, memory)
         if (entry := state.entry_of(member)) is not None:
             await change.record("held_back", entry, data={"conflicts": list(others)})

@@ -64,6 +64,9 @@ _FORBIDDEN = "forbidden"
 _TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
 """While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
 
+TRY_JOB = "try"
+"""Kind of the job that tests a pull request without queueing it."""
+
 LOST_JOB = "clean_lost_candidates"
 """Kind of the job that deletes the branches of runs that the database does not know."""
 
@@ -147,6 +150,11 @@ def train_jobs(engine: Engine) -> dict[str, Handler]:
     return {CLEAN_JOB: cleanup.clean, LOST_JOB: cleanup.clean_lost, CLOSE_JOB: LostMerges(engine).close}
 
 
+def try_branches(base_branch: str, number: int) -> tuple[str, str]:
+    """Return the branches of the test of a pull request by `/try`: of its candidate, and the one that builds it."""
+    return f"imq/{base_branch}/try-{number}", f"imq-build/{base_branch}/try-{number}"
+
+
 async def request_lost(change: Change, repository: Repository) -> None:
     """Enqueue the job that deletes the branches of runs that the database does not know."""
     process, request = f"{LOST_JOB}:{repository.id}", asdict(repository)
@@ -177,7 +185,7 @@ class CandidateCleanup:
             return None
         repository, forbidden = queue.repository, False
         if job.request["cancels"] and run.published_at is not None:
-            await self._cancel_workflows(repository, run.candidate or "", {run.branch, run.build_branch})
+            await self.cancel_workflows(repository, run.candidate or "", {run.branch, run.build_branch})
         if run.pull_request is not None:
             closing = self._engine.github.close_pull_request(repository, run.pull_request)
             forbidden = await self._is_forbidden(repository, run.id, closing)
@@ -215,6 +223,8 @@ class CandidateCleanup:
         found = await self._engine.github.candidate_branches(repository)
         async with self._engine.store.reading() as tx:
             known = {each for run in await tx.runs.of_repository(repository.id) for each in run.branches}
+            tried = await tx.jobs.unfinished_requests(TRY_JOB, f"{TRY_JOB}:{repository.id}:")
+        known |= {each for each in found for one in tried if each.endswith(f"/try-{one['number']}")}
         unknown = [each for each in found.items() if each[0] not in known][:_MOST_LOST]
         lost = {branch: tip for branch, tip in unknown if await self._is_proved(repository, branch, tip)}
         if unproved := [branch for branch, _ in unknown if branch not in lost]:
@@ -224,7 +234,7 @@ class CandidateCleanup:
     async def _delete_lost(self, repository: Repository, branch: str, tip: str, drafts: Iterable[PullRequest]) -> bool:
         """Cancel a branch's CI, close its draft, delete it at this tip; whether a permission is missing for that."""
         github = self._engine.github
-        await self._cancel_workflows(repository, tip, {branch})
+        await self.cancel_workflows(repository, tip, {branch})
         for draft in drafts:
             await self._is_forbidden(repository, branch, github.close_pull_request(repository, draft.number))
         deleting = github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
@@ -289,7 +299,7 @@ class CandidateCleanup:
         # A restored backup may lack what became of the run, or the branch may be another run's of the same id.
         return await self._is_proved(repository, branch, found.sha)
 
-    async def _cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
+    async def cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.
 
         A later run may have the same commit: git makes one of equal merges within a second. Its branch is another.

@@ -141,6 +141,8 @@ async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMe
         await state.switch_off(Reason.CANDIDATE_LANDING_REFUSED, "the base branch requires IMQ's own check")
     elif isinstance(answer, Dequeue):
         await state.updates.dequeue(entry, answer.reason, facts, detail=answer.detail, checks=answer.checks)
+    elif isinstance(answer, Unmet):
+        await state.updates.unready(entry, answer.unmet)
     elif isinstance(answer, Save):
         await state.updates.save(entry, answer.entry, depth=state.depth)
     return None

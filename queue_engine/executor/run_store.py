@@ -36,7 +36,7 @@ from queue_engine.effects.notices import (
     pass_own_check,
     withdraw_own_check,
 )
-from queue_engine.effects.record import announce_not_ready, explained
+from queue_engine.effects.record import explained
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.executor.cleanup import CLEAN_JOB
 from queue_engine.known.own_writes import record_merge_request
@@ -196,14 +196,8 @@ class EntryUpdates:
 
     async def unready(self, entry: Entry, unmet: tuple[UnmetRequirement, ...]) -> None:
         """Store the entry outside its queue until it has what it lacks; its proved head keeps the consent (P4)."""
-        now = self.engine.clock.now()
-        back = preempted(entry, now)
-        back = replace(back, queued_head=entry.head, updated_from=None, unmet=unmet, read_at=now)
         async with self.engine.change() as change:
-            saved = await change.tx.entries.save(back)
-            await remove_testing_label(change.tx, entry, self.policy, change.now)
-            await announce_not_ready(change, saved, self.policy)
-            await change.tx.queues.wake(entry.queue_id, change.now)
+            await record.unready(change, entry, unmet, self.policy)
         _log.info("unready", repository=entry.repository.full_name, number=entry.number, reason=unmet[0].reason.value)
 
     async def dequeue(

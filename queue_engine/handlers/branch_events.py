@@ -12,7 +12,7 @@ from queue_engine.domain.policy import Mode
 from queue_engine.domain.run import RunState
 from queue_engine.domain.webhooks import BranchPush, RuleChange
 from queue_engine.effects.context import Change, Engine
-from queue_engine.handlers.lost_deliveries import read_again
+from queue_engine.effects.record import read_again
 from queue_engine.store.action_records import ActionKind
 
 _OF_CANDIDATES = ("imq/", "imq-build/")

@@ -21,8 +21,7 @@ from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook, Conversatio
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.landings import note_failure, process_of
-from queue_engine.effects.record import set_aside
-from queue_engine.handlers.lost_deliveries import read_again
+from queue_engine.effects.record import read_again, set_aside
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.consent import NewHead, may_bind

@@ -49,9 +49,10 @@ from queue_engine.effects.landings import CULPRIT_JOB
 from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
-from queue_engine.executor.cleanup import BRANCH_JOB, Cleanup, train_jobs
+from queue_engine.executor.cleanup import BRANCH_JOB, TRY_JOB, Cleanup, train_jobs
 from queue_engine.executor.landing import GREEN_JOB, move_green
 from queue_engine.executor.proof_marks import EXPIRE_JOB, delete_expired
+from queue_engine.executor.run_request import RunRequests
 from queue_engine.handlers.branch_events import Branches
 from queue_engine.handlers.check_events import CheckReports, rerun_requested, reviewed
 from queue_engine.handlers.label_updates import UPDATES_JOB, LabelUpdates
@@ -165,6 +166,7 @@ class Inbox:
             GREEN_JOB: patient(partial(move_green, self._engine)),
             EXPIRE_JOB: patient(partial(delete_expired, self._engine)),
             **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
+            TRY_JOB: patient(RunRequests(self._engine).advance),
             SHADOW_JOB: patient(self._shadow.judge),
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),

@@ -6,7 +6,7 @@ documentation). The list has successful attempts, too: they show which deliverie
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,16 +17,12 @@ from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.errors import GitHubError, RateLimitError, Refused, Unavailable, naming
 from queue_engine.domain.facts import Delivery
-from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Change, Engine
 
 _log = structlog.get_logger("imq.lost_deliveries")
 
 DELIVERIES_JOB = "sweep_deliveries"
 """Kind of the job that finds lost deliveries and has GitHub redeliver them."""
-
-PULL_REQUEST_JOB = "sweep_pull_request"
-"""Kind of the job that revalidates or admits one pull request. It has the same process id as its webhooks."""
 
 DELIVERIES = "webhook"
 """Scope of the idempotency keys of deliveries: a redelivery has the same id, and is stored once."""
@@ -225,16 +221,3 @@ class LostDeliveries:
 async def _is_under_way(change: Change) -> bool:
     """Whether a sweep is running, or waits for its next minute."""
     return any(job.request for job in await change.tx.jobs.unfinished(DELIVERIES_JOB))
-
-
-async def read_again(
-    change: Change, repository: Repository, number: int, *, new: bool = False, after: timedelta = timedelta(0)
-) -> None:
-    """Enqueue the job that reads one pull request, in the order of its webhooks; a later job waits for itself alone."""
-    await change.tx.jobs.enqueue_once(
-        kind=PULL_REQUEST_JOB,
-        request={"repository": asdict(repository), "number": number, "new": new},
-        process_id=f"{PULL_REQUEST_JOB}:{repository.id}:{number}" if after else f"{repository.id}:{number}",
-        now=change.now,
-        not_before=change.now + after,
-    )

@@ -36,11 +36,11 @@ from queue_engine.domain.webhooks import HeadChange, LabelChange, LabelRequest, 
 from queue_engine.effects import record
 from queue_engine.effects.context import Engine
 from queue_engine.effects.labels import queued_by
-from queue_engine.effects.record import disable_later
+from queue_engine.effects.record import disable_later, read_again
 from queue_engine.executor.cleanup import follow_landed
 from queue_engine.executor.landing import settle_pending_merge
+from queue_engine.executor.run_request import judge_again
 from queue_engine.handlers.label_updates import LabelUpdates
-from queue_engine.handlers.lost_deliveries import read_again
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent import NewHead
 from queue_engine.rules.eligibility import may_queue
@@ -181,6 +181,9 @@ _FREES_OTHERS = frozenset({"closed", "unlabeled"})
 _LABELS_UNDER_WAY = 1000
 """So many answered labels IMQ remembers at least until their jobs are stored as done."""
 
+_ENDS_TESTS = frozenset({"closed", "synchronize", "edited"})
+"""Actions that may end a test that somebody asked for by `/try`."""
+
 _LANDING = timedelta(seconds=2)
 """How long the last step of a landing takes, about."""
 
@@ -260,6 +263,9 @@ class PullRequestChanges:
     async def changed(self, webhook: PullRequestChange) -> None:
         """Handle a change of a pull request: if it is queued, revalidate its entry."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
+        if webhook.action in _ENDS_TESTS:
+            async with engine.change() as change:
+                await judge_again(change, repository, number)
         if webhook.action in _FREES_OTHERS:
             await self._free(repository, number)
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
@@ -340,6 +346,8 @@ class PullRequestChanges:
             for entry in waiting:
                 if any(pull_request_in(each.detail) == number for each in entry.unmet):
                     await read_again(change, repository, entry.number)
+            for other, waiting_number in await change.tx.entries.awaiting(f"{repository.full_name.lower()}#{number}"):
+                await read_again(change, other, waiting_number)
 
     async def _triggers(self, case: Case, webhook: LabelRequest) -> tuple[Case, bool]:
         """Whether this is a trigger label of the pull request's base branch."""

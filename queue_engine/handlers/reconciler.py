@@ -33,9 +33,10 @@ from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.record import PULL_REQUEST_JOB, read_again
 from queue_engine.effects.renames import named_by
 from queue_engine.executor.landing import settle_pending_merge
-from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, PULL_REQUEST_JOB, LostDeliveries, Matters, read_again
+from queue_engine.handlers.lost_deliveries import DELIVERIES_JOB, LostDeliveries, Matters
 from queue_engine.handlers.repository_events import (
     LABEL_JOB,
     MISSING_JOB,

@@ -37,6 +37,7 @@ from queue_engine.planner.actions import (
     RunContext,
     Save,
     SaveRun,
+    Unmet,
     Update,
     Wait,
 )
@@ -48,6 +49,7 @@ from queue_engine.planner.new_heads import judge_lost_consent, judge_new_head, p
 from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import expected_checks, judge, of_now, reports_since, requires_own_check, run_checks
 from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.landing_order import new_requirements
 from queue_engine.rules.merge_method import commit_message
 from queue_engine.rules.proof import proof_of
 from queue_engine.rules.reviews import approved_by
@@ -153,6 +155,12 @@ def _before_status(entry: Entry, facts: Facts, policy: Policy, now: datetime, wa
     if facts.pull is not None:
         if (lost := consent_lost(entry, facts.pull, policy)) is not None:
             return judge_lost_consent(waiting, lost, facts.pull, facts, policy, now)
+        if (
+            entry.head_proved
+            and entry.run.merge_requested_at is None
+            and (unmet := new_requirements(entry, facts.pull))
+        ):
+            return Unmet(entry, unmet)
         if entry.needs_refetch:
             return Save(replace(entry, needs_refetch=False))
         if entry.run.merge_requested_at is not None and facts.merge_refused is None:

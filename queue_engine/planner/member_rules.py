@@ -10,11 +10,12 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import BranchRules, MergeMethod, PullRequest, Snapshot
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save
+from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Save, Unmet
 from queue_engine.planner.merge_errors import forbids_merge_commits, named
 from queue_engine.planner.new_heads import judge_lost_consent, prove
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import may_queue, unread_teams
+from queue_engine.rules.landing_order import new_requirements
 from queue_engine.rules.merge_method import merge_method, no_method
 from queue_engine.rules.reviews import counted_reviews, missing_approval
 from queue_engine.rules.stacks import is_stacked_above
@@ -50,6 +51,9 @@ def judge_landing(
     entry: Entry, pull: PullRequest, rules: BranchRules, facts: Facts, policy: Policy
 ) -> MergeMethod | Action:
     """Return the method by which an entry with consent may land; else the read, or the dequeue, that comes before."""
+    if named_since := new_requirements(entry, pull):
+        # IMQ judges them once it waits outside.
+        return Unmet(entry, named_since)
     if facts.permission is None:
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:

@@ -36,6 +36,7 @@ from queue_engine.rules.blockers import (
     waits_until,
 )
 from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, waits_for_room, with_room
+from queue_engine.rules.landing_order import lands_before
 from queue_engine.rules.transitions import check_queue
 
 MOST_RUNS = 16
@@ -103,14 +104,24 @@ class Members:
     """When to look again if none of them may proceed."""
     hold_ends: datetime | None = None
     """When the first entry that waits for room reaches its time limit."""
+    held: frozenset[int] = frozenset()
+    """The pull requests that wait for room."""
 
     def free(self, now: datetime) -> tuple[Entry, ...]:
-        """Return those that may proceed."""
-        return tuple(
+        """Return those that may proceed: none whose description names another of the queue that may not."""
+        found = tuple(
             entry
             for entry in self.room
             if not is_blocked(entry, now) and all(each.exempts(entry) for each in self.blockers)
         )
+        queued = self.held.union(each.number for each in self.room)
+        while any(each.depends_on for each in found):
+            waiting = queued.difference(each.number for each in found)
+            kept = tuple(each for each in found if waiting.isdisjoint(lands_before(each)))
+            if kept == found:
+                break
+            found = kept
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +153,7 @@ def next_members(
         return change(QueueAction.FOLLOW_DEPTH, entries, blockers)
     if overdue := overdue_entries(entries, policy, now):
         return change(QueueAction.END_HOLD, overdue)
-    hold_ends = first(held_until(entry, policy) for entry in entries)
+    hold_ends, queued = first(held_until(entry, policy) for entry in entries), entries
     entries = with_room(entries, policy)
     if _announces(queue, entries, blockers):
         return change(QueueAction.ANNOUNCE, entries, blockers)
@@ -153,7 +164,9 @@ def next_members(
         return change(QueueAction.POLL_TIP)
     if broken or not entries:
         return QueueWait(first((*(blocker.until for blocker in blockers), untested_poll, hold_ends)))
-    return _members(queue, entries, blockers, policy, now, first((hold_ends, untested_poll)), hold_ends)
+    found = _members(queue, entries, blockers, policy, now, first((hold_ends, untested_poll)), hold_ends)
+    held = frozenset(each.number for each in queued) - {each.number for each in entries}
+    return replace(found, held=held) if isinstance(found, Members) and held else found
 
 
 def _stalls(stall: Stall, entries: Sequence[Entry]) -> bool:
@@ -196,6 +209,8 @@ def next_front(found: Members, now: datetime) -> Front | QueueWait | QueueChange
     An update or a merge that was requested ends first. Hotfixes do not preempt each other.
     """
     front, free = found.room[0], {each.number: each for each in found.free(now)}
+    # One that names another of the queue waits until that one has landed.
+    free = {number: each for number, each in free.items() if free.keys().isdisjoint(lands_before(each))}
     chosen = front
     if not in_flight(front):
         if not free:
@@ -273,7 +288,7 @@ def front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) 
 
 def front_decides(queue: Queue, front: QueueFront, policy: Policy, now: datetime) -> bool:
     """Whether `wait_of` finds the same with this front alone as with all entries of the queue."""
-    if not front.others_wait or queue.announced is not None or queue.red is not None:
+    if not front.others_wait or front.entry.depends_on or queue.announced is not None or queue.red is not None:
         return False
     has_room = not waits_for_room(front.count - 1, policy)
     return has_room and not is_blocked(front.entry, now) and not blockers_of(queue, policy, now)
@@ -360,6 +375,7 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -
         replace(
             known.get(each.number, Member(each.number, each.enqueued_at.timestamp())),
             preempts=each.hotfix and each.preempts,
+            after=tuple(other.number for other in ordered if other.number in lands_before(each)),
         )
         for each in ordered
     )
@@ -395,6 +411,9 @@ def visible(memory: Memory, free: Collection[int]) -> Trains:
         if each.id in free and not _conflicts_with_all(memory.conflicts.get(each.id, ()), queued)
     )
     shown = {each.id for each in queue}
+    while late := {each.id for each in queue if not shown.issuperset(each.after)}:
+        queue = tuple(each for each in queue if each.id not in late)
+        shown -= late
     failures = (replace(each, suspects=each.suspects & shown) for each in trains.failures)
     return replace(trains, queue=queue, failures=tuple(each for each in failures if each.suspects))
 

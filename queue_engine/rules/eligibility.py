@@ -10,6 +10,7 @@ from queue_engine.domain.facts import (
     FailingCheck,
     Permission,
     PullRequest,
+    RequiredLanding,
     Review,
     ReviewOutcome,
     StackPosition,
@@ -19,6 +20,7 @@ from queue_engine.domain.model import Repository, UnmetRequirement
 from queue_engine.domain.policy import GithubMergePolicy, NotReadyPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.checks import required_checks
+from queue_engine.rules.landing_order import ended_landing, unmet_landings
 from queue_engine.rules.merge_method import merge_method, needs_signed_commits, no_method
 from queue_engine.rules.reviews import missing_approval
 
@@ -32,6 +34,9 @@ _BY_ITSELF = frozenset(
         Reason.DRAFT,
         Reason.STACKED_ABOVE,
         Reason.STACK_LANDED,
+        Reason.DEPENDENCY_OPEN,
+        Reason.DEPENDENCY_HIDDEN,
+        Reason.SET_WAITING,
         Reason.BLOCKED_BY_LABEL,
         Reason.BLOCKED_BY_TITLE,
         Reason.BLOCKED_BY_FILES,
@@ -69,6 +74,8 @@ class RequiredFacts:
     """The files that it changes; None where GitHub does not list all, or the configuration asks for none."""
     review_requests: Sequence[str] = ()
     """Whose review is requested."""
+    landings: Sequence[RequiredLanding] = ()
+    """The pull requests that have to land before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +132,7 @@ def check_eligibility(
         return Ignore()
     refusal = (
         _reject_person(policy, consent)
+        or _reject_order(requirements, policy)
         or _reject_change(pull, consent, policy)
         or (None if waits(policy) else _stacked(requirements))
         or unmet_requirement(pull, repository, requirements, policy)
@@ -144,6 +152,7 @@ def unmet_so_far(pull: PullRequest, requirements: RequiredFacts, policy: Policy)
     """Return what the pull request lacks that may still come by itself, the most important first."""
     stacked = _stacked(requirements)
     found = [] if stacked is None else [UnmetRequirement(stacked.reason, stacked.detail)]
+    found += unmet_landings(requirements.landings)
     if pull.draft:
         found.append(UnmetRequirement(Reason.DRAFT))
     if (blocked := blocked_by_config(pull, policy)) is not None:
@@ -233,6 +242,14 @@ def _reject_person(policy: Policy, consent: Consent) -> Reject | None:
 def unread_teams(policy: Policy) -> str | None:
     """Return which teams IMQ cannot read: a person who may not queue may be in one of them."""
     return "; ".join(policy.unread_teams) or None
+
+
+def _reject_order(requirements: RequiredFacts, policy: Policy) -> Reject | None:
+    """Reject a pull request that names one which never lands before it; where nothing waits, any that is open."""
+    if (ended := ended_landing(requirements.landings)) is not None:
+        return Reject(*ended)
+    first = next(iter(unmet_landings(requirements.landings)), None)
+    return None if first is None or waits(policy) else Reject(first.reason, first.detail)
 
 
 def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Reject | None:

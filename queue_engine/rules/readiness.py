@@ -14,7 +14,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CheckOutcome
 from queue_engine.rules.consent import consent_lost
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility, waits
-from queue_engine.rules.stacks import awaited_member, still_above, waits_for_stack
+from queue_engine.rules.stacks import awaited_member, pull_request_in, still_above, waits_for_stack
 
 _CLOCK_SKEW = timedelta(minutes=1)
 """How far IMQ's clock may differ from GitHub's."""
@@ -26,7 +26,13 @@ _RENEWABLE = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
 
 FOR_REPORTS = frozenset({Reason.CHECK_ABSENT, Reason.TESTED_ON_ANOTHER_BASE})
 """Any report on the head may end these waits."""
-_UNLISTED = FOR_REPORTS | {Reason.CHECKS_FAILED, Reason.CONVERSATIONS_UNRESOLVED}
+_UNLISTED = FOR_REPORTS | {
+    Reason.CHECKS_FAILED,
+    Reason.CONVERSATIONS_UNRESOLVED,
+    Reason.DEPENDENCY_OPEN,
+    Reason.DEPENDENCY_HIDDEN,
+    Reason.SET_WAITING,
+}
 """What changes without a change of `updated_at`, or may: no source says whether a resolved conversation changes it."""
 
 
@@ -85,12 +91,15 @@ def seems_changed(entry: Entry, listed: PullRequest, policy: Policy, now: dateti
 
 
 def seems_freed(entry: Entry, listed: Collection[int], now: datetime, *, whole: bool) -> bool:
-    """Return whether an entry is to be read since the pull request below is not `listed` among the open ones.
+    """Return whether an entry is to be read since one for which it waits is not `listed` among the open ones.
 
-    `whole`: all open ones are listed.
+    That is the pull request below, or one that its description names. `whole`: all open ones are listed.
     """
-    below = awaited_member(entry)
-    if below is None or below in listed or any(each.reason is Reason.STACK_LANDED for each in entry.unmet):
+    awaited = {awaited_member(entry)} - {None}
+    if any(each.reason is Reason.STACK_LANDED for each in entry.unmet):
+        awaited = set()
+    awaited |= {pull_request_in(each.detail) for each in entry.unmet if each.reason is Reason.DEPENDENCY_OPEN}
+    if awaited <= {None, *listed}:
         return False
     return whole or is_read_due(entry, now)
 
@@ -98,7 +107,8 @@ def seems_freed(entry: Entry, listed: Collection[int], now: datetime, *, whole: 
 def is_read_due(entry: Entry, now: datetime) -> bool:
     """Return whether a pull request is to be read although nothing says that it changed: once a day.
 
-    One that waits for checks or conversations is read once an hour: nothing else shows a change without its webhook.
+    One that waits for checks, conversations or other pull requests is read once an hour: nothing else shows a change
+    without its webhook.
     """
     unchanged = _UNLISTED_CHANGE if _changes_unlisted(entry) else _UNCHANGED
     return entry.read_at is None or now >= entry.read_at + unchanged

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Row,
     Select,
     String,
+    Text,
     and_,
     bindparam,
     cast,
@@ -34,7 +35,15 @@ from queue_engine.core.database.database import DatabaseInstant, Upsert
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict, StaleRecord
 from queue_engine.domain.known_facts import SHARED_RULES
-from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Queue, QueueFront, UnmetRequirement
+from queue_engine.domain.model import (
+    Entry,
+    EntryOrder,
+    EntryStatus,
+    Queue,
+    QueueFront,
+    Repository,
+    UnmetRequirement,
+)
 from queue_engine.domain.run import NOT_BEGUN, NOTHING_ASKED, OF_ENTRY
 from queue_engine.store.consents import Consents
 from queue_engine.store.order import HELD, IN_ORDER, NOT_READY, WITH_ROOM, Order, delayed, milliseconds, ranked
@@ -96,6 +105,7 @@ def entry_of(row: Row[Any]) -> Entry:
     # By index: a wake-up of all queues reads tens of thousands of entries, and by name each takes ten times as long.
     values: dict[str, Any] = dict(zip(_NAMES, _VALUES(row), strict=True))
     values["trusted_labels"] = tuple(row.trusted_labels)
+    values["depends_on"] = tuple(row.depends_on or ())
     values["unmet"] = UnmetRequirement.all_of(row.unmet)
     surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
     run, asked = run_of(row), _ASKED(row)
@@ -141,6 +151,7 @@ class NewEntry(TypedDict, total=False):
     unmet: list[list[Any]] | None
     """What an entry lacks that is not ready, as `UnmetRequirement.as_data`."""
     read_at: datetime | None
+    depends_on: list[str] | None
 
 
 _FIXED = frozenset({"id", "seq", "queue_id", "number", "enqueued_at", "arrived", "version", "trace", "delivery"})
@@ -167,6 +178,13 @@ _ID: BindParameter[str] = bindparam("its_id")
 _QUEUE: BindParameter[int] = bindparam("its_queue")
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
 _NUMBER: BindParameter[int] = bindparam("its_number")
+_AWAITING: Select[Any] = (
+    select(*REPOSITORY_FIELDS, entries.c.number)
+    .join(repositories, repositories.c.id == entries.c.repository_id)
+    .where(NOT_READY, func.lower(cast(entries.c.unmet, Text)).contains(bindparam("its_name", type_=Text)))
+    .order_by(entries.c.seq)
+)
+_AWAITING_WITHIN = _AWAITING.where(entries.c.repository_id == bindparam("its_repository", type_=Integer))
 _ITS_OWN = and_(entries.c.repository_id == _REPOSITORY, entries.c.number == _NUMBER)
 _SAME = and_(entries.c.id == _ID, entries.c.version == bindparam("its_version"))
 
@@ -186,6 +204,7 @@ _OF_REPOSITORY = in_order(_IN_REPOSITORY)
 _BRANCH: BindParameter[str] = bindparam("its_branch")
 _SHARING = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.head_branch == _BRANCH, _IN_REPOSITORY.c.number != _NUMBER)
 _WAITING_OUTSIDE = in_order(_IN_REPOSITORY, _IN_REPOSITORY.c.unmet.is_not(None))
+_ORDERED = in_order(_IN_QUEUE, _IN_QUEUE.c.depends_on.is_not(None))
 _UPDATED_OR_CHECKED = in_order(_IN_REPOSITORY, OF_OWN_HEAD)
 _IN_RUNS = in_order(_IN_QUEUES, _IN_QUEUES.c.run_id.is_not(None))
 _IS_QUEUED = select(entries.c.seq).where(_ITS_OWN)
@@ -331,6 +350,19 @@ class Entries:
         """Return the entries of a repository that wait outside their queues."""
         return await self._read(_WAITING_OUTSIDE, its_repository=repository_id)
 
+    async def ordered(self, queue_id: int) -> tuple[Entry, ...]:
+        """Return the entries in a queue whose pull requests name others that land before them."""
+        return await self._read(_ORDERED, its_queue=queue_id)
+
+    async def awaiting(self, name: str, within: int | None = None) -> tuple[tuple[Repository, int], ...]:
+        """Return the pull requests that wait outside their queues, and lack something whose detail has this text.
+
+        The text is in lower case. They are in any repository, or in the one with the id `within`.
+        """
+        its_own: dict[str, Any] = {"its_name": name, "its_repository": within}
+        found = await self._connection.execute(_AWAITING if within is None else _AWAITING_WITHIN, its_own)
+        return tuple((repository_of(row), row.number) for row in found)
+
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
         """Return the entries that are being updated or checked, each by itself, at one instant.
 
@@ -428,6 +460,7 @@ def _values(entry: Entry) -> dict[str, object]:
     values = {name: getattr(entry, name) for name in STORED - _FIXED}
     values |= {name: getattr(entry.run, name) for name in OF_ENTRY}
     values["unmet"] = [each.as_data() for each in entry.unmet] or None
+    values["depends_on"] = entry.depends_on or None
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 

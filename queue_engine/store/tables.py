@@ -177,6 +177,7 @@ entries = Table(
     Column("own_check_required", Boolean, nullable=False, server_default=text("FALSE")),
     Column("head_branch", Text),
     Column("unmet", JSON(none_as_null=True)),
+    Column("depends_on", JSON(none_as_null=True)),
     Column("read_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("queued_by_id", BigInteger),
     Column("polls", Integer, nullable=False, server_default=text("0")),

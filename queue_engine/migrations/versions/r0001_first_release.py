@@ -322,6 +322,7 @@ def _queues() -> None:
         sa.Column("own_check_required", sa.Boolean(), nullable=False, server_default=sa.text("FALSE")),
         sa.Column("head_branch", sa.Text()),
         sa.Column("unmet", _JSON),
+        sa.Column("depends_on", _JSON),
         sa.Column("read_at", _INSTANT),
         sa.Column("queued_by_id", sa.BigInteger()),
         sa.Column("polls", sa.Integer(), nullable=False, server_default=sa.text("0")),

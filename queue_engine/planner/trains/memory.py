@@ -228,14 +228,23 @@ def started(memory: Memory, run_id: int, new: NewRun, now: float) -> Memory:
     return replace(memory, trains=memory.trains.with_run(TrainRun(run_id, new.content, new.tested, now)))
 
 
+def later_ones(trains: Trains, number: int) -> frozenset[int]:
+    """Return a member with all that land after it."""
+    found = {number}
+    while more := {each.id for each in trains.queue if not found.isdisjoint(each.after)} - found:
+        found |= more
+    return frozenset(found)
+
+
 def without_member(memory: Memory, run_id: int, number: int, others: tuple[int, ...]) -> Memory:
-    """Leave a member out of a run, because it did not merge onto these others."""
-    runs = tuple(_left_out(each, number) if each.id == run_id else each for each in memory.trains.runs)
+    """Leave a member out of a run, because it did not merge onto these others, and those that land after it."""
+    gone = later_ones(memory.trains, number)
+    runs = tuple(_left_out(each, gone) if each.id == run_id else each for each in memory.trains.runs)
     return replace(memory, trains=replace(memory.trains, runs=runs), conflicts={**memory.conflicts, number: others})
 
 
-def _left_out(run: TrainRun, number: int) -> TrainRun:
-    return replace(run, content=tuple(each for each in run.content if each != number), tested=run.tested - {number})
+def _left_out(run: TrainRun, gone: frozenset[int]) -> TrainRun:
+    return replace(run, content=tuple(each for each in run.content if each not in gone), tested=run.tested - gone)
 
 
 def passed(

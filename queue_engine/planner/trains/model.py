@@ -86,6 +86,8 @@ class Member:
     """A hotfix: it is tested before what is tested now."""
     head_fails: bool = False
     """A required check of its own head has failed: it is tested alone."""
+    after: tuple[int, ...] = ()
+    """The members that land before it: each run that has it has them, before it."""
 
     @property
     def qualified(self) -> bool:

@@ -5,7 +5,7 @@ siblings on the same base, and nested only on runs that are probably good. Membe
 later runs, and land with the first of them that passes and extends the base.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil, log2
@@ -86,10 +86,23 @@ class _Choice:
                 new = [_run(anchor, carried)]
             else:
                 new = self._tests(work, anchor, ceil(max(most, len(work)) / free)) if work else []
+            new = [self._whole(each) for each in new]
             # What has passed waits for a better run to end, and lands then.
             if new := [each for each in new if frozenset(each.content) not in passed]:
                 return new
         return []
+
+    def _whole(self, run: NewRun) -> NewRun:
+        """Return the run with the members that land before its own; of what failed on this base, a part."""
+        members = {each.id: each for each in self.trains.queue}
+        if not any(members[each].after for each in run.content if each in members):
+            return run
+        content = in_order(run.content, members)
+        failed = {each.content for each in self.trains.failures if each.on_base}
+        while content != run.content and len(content) > 1 and frozenset(content) in failed:
+            content = content[:-1]
+        added = {each for each in content if each not in run.content and not members[each].qualified}
+        return NewRun(content, (run.tested & {*content}) | added or frozenset(content[-1:]))
 
     def _combined(self, anchor: Sequence[int], work: Sequence[Member]) -> tuple[int, ...]:
         """Return the qualified members for which a run is started before the one that tests `work`."""
@@ -223,6 +236,23 @@ def affordable(trains: Trains, now: float) -> int:
     return max(1, trains.slots // _LEAST_PART, min(trains.slots, int(trains.saved)))
 
 
+def in_order(some: Sequence[int], members: Mapping[int, Member]) -> tuple[int, ...]:
+    """Return these members with all that land before them, each after those."""
+    found: list[int] = []
+    added: set[int] = set()
+
+    def add(member: int) -> None:
+        if member not in added:
+            added.add(member)
+            for each in members[member].after if member in members else ():
+                add(each)
+            found.append(member)
+
+    for each in some:
+        add(each)
+    return tuple(found)
+
+
 def _run(beneath: Sequence[int], tested: Sequence[int]) -> NewRun:
     return NewRun((*beneath, *tested), frozenset(tested))
 
@@ -236,6 +266,9 @@ def entropy(chance: float) -> float:
 
 def plan(trains: Trains, now: float) -> Plan:
     """Return the next landing, or else the ejections, or else the runs to cancel and to start."""
+    if any(each.after for each in trains.queue):
+        members = {each.id: each for each in trains.queue}
+        trains = replace(trains, queue=tuple(members[each] for each in in_order([*members], members)))
     evidence = weigh(trains)
     if (run := _landing(trains, evidence, now)) is not None:
         return Plan(land=run)

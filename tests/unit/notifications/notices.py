@@ -127,6 +127,12 @@ def of_reason(reason: Reason) -> Notice:
         Reason.STACKED_ABOVE: {"detail": "#12, of the branch develop"},
         Reason.STACK_LANDED: {"detail": "#12"},
         Reason.STACK_ENDED: {"detail": "#12"},
+        Reason.DEPENDENCY_OPEN: {"detail": "#12"},
+        Reason.DEPENDENCY_HIDDEN: {"detail": "acme/library#12"},
+        Reason.DEPENDENCY_ENDED: {"detail": "acme/library#12"},
+        Reason.DEPENDENCY_CYCLE: {"detail": "#41 → acme/library#12 → #41"},
+        Reason.SET_WAITING: {"detail": "acme/app#3 has landed; acme/library#12 is not queued"},
+        Reason.SET_ENDED: {"detail": "acme/library#12"},
         Reason.HEAD_SHARED: {"detail": "#12, queued for develop"},
         Reason.UPDATED_FOR_ANOTHER: {"detail": "#12, queued for develop"},
         Reason.RULESET_BYPASSED: {"detail": "main: required deployments, code owner review"},
@@ -191,6 +197,11 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "label": "merge-queue",
         "detail": "needs `design`",
     },
+    ReplyKind.TRYING: {"base_branch": "main", "head": "c" * 40, "on": "main"},
+    ReplyKind.TRY_PASSED: {"base_branch": "main", "head": "c" * 40, "on": "main@1234567 + #3"},
+    ReplyKind.TRY_FAILED: {"base_branch": "main", "head": "c" * 40, "on": "main@1234567", "detail": "build, lint"},
+    ReplyKind.TRY_ENDED: {"base_branch": "main", "head": "c" * 40, "detail": "somebody pushed to the pull request"},
+    ReplyKind.TRY_REFUSED: {"base_branch": "main", "detail": "a test of it is under way"},
     ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "until": "2026-03-31T08:00:00+00:00"},
     ReplyKind.LEFT: {
         "base_branch": "main",
@@ -246,6 +257,7 @@ _DONE = frozenset(ReplyKind) - {
     ReplyKind.CHANGED_SINCE,
     ReplyKind.TOO_MANY,
     ReplyKind.FAILED,
+    ReplyKind.TRY_REFUSED,
 }
 
 

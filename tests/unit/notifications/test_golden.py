@@ -112,6 +112,7 @@ FAILURES: Mapping[str, FailingCheckFacts] = {
 }
 _LATER = NOW - timedelta(minutes=65)
 KIND_VARIANTS: Mapping[str, Notice] = {
+    "queued, before others": of_kind(NoticeKind.QUEUED).model_copy(update={"later": (44, 45), "eta": None}),
     "queued, edited later": of_kind(NoticeKind.QUEUED).model_copy(update={"enqueued_at": _LATER}),
     "queued, next": of_kind(NoticeKind.QUEUED).model_copy(update={"position": 0, "ahead": (), "eta": None}),
     "queued, without the numbers ahead": of_kind(NoticeKind.QUEUED).model_copy(update={"ahead": (), "eta": None}),
@@ -127,7 +128,10 @@ KIND_VARIANTS: Mapping[str, Notice] = {
     ),
     **{
         f"not ready, {reason}": of_reason(reason).model_copy(update={"kind": NoticeKind.NOT_READY})
-        for reason in (Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.HEAD_SHARED)
+        for reason in (
+            *(Reason.STACKED_ABOVE, Reason.STACK_LANDED, Reason.HEAD_SHARED),
+            *(Reason.DEPENDENCY_OPEN, Reason.DEPENDENCY_HIDDEN, Reason.SET_WAITING),
+        )
     },
     "not ready, checks_failed": of_reason(Reason.CHECKS_FAILED).model_copy(
         update={"kind": NoticeKind.NOT_READY, "checks": (), "failing": FAILING_CHECKS}

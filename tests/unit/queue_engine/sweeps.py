@@ -9,7 +9,7 @@ from queue_engine.core.jobs.job import Job
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
-from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
+from queue_engine.effects.record import PULL_REQUEST_JOB
 from queue_engine.handlers.reconciler import Reconciler
 
 

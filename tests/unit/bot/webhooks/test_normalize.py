@@ -69,6 +69,18 @@ def test_base_or_title_edited_is_a_consent_event_and_a_body_edited_is_none() -> 
     assert _normalized("pull_request", _pull_request("edited", changes={"body": {"from": "old"}})) is None
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "matters"),
+    [("", "Depends-On: #1", True), ("Depends-On: #1", "", True), ("depends-on: #1", "Text\n\ndepends-on: #1", False)],
+)
+def test_edited_body_is_an_event_if_it_changes_what_lands_before(before: str, after: str, matters: bool) -> None:
+    """P7: any other edit of a description costs nothing."""
+    edited = _pull_request("edited", changes={"body": {"from": before}})
+    edited["pull_request"]["body"] = after
+    expected = _webhook_event("consent", action="edited", number=3, head_sha=None)
+    assert _normalized("pull_request", edited) == (expected if matters else None)
+
+
 def _comment(body: str | None, **parts: Any) -> dict[str, Any]:
     issue = {"number": 3, "pull_request": {"url": "x"}, "updated_at": "2026-01-02T03:04:06Z"}
     comment = {"id": 70, "body": body, "created_at": "2026-01-02T03:04:05Z"}

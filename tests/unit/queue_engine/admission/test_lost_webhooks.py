@@ -15,7 +15,7 @@ from queue_engine.admission.head_consent import (
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
-from queue_engine.handlers.lost_deliveries import PULL_REQUEST_JOB
+from queue_engine.effects.record import PULL_REQUEST_JOB
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.store import Store
 from tests.store.examples import LEASE, TICK

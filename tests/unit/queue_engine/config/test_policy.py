@@ -74,6 +74,7 @@ mode: shadow
 enabled: false
 trigger_labels: [Land it, ship]
 depth: 1000
+tries: 5
 when_not_ready: refuse
 on_push: {queued: requeue, waiting: dequeue, requeue_for: "dependabot[bot]"}
 auto_merge: refuse
@@ -131,6 +132,7 @@ ALL_OF_IT = Policy(
     enabled=False,
     trigger_labels=("Land it", "ship"),
     depth=1000,
+    tries=5,
     when_not_ready=NotReadyPolicy.REFUSE,
     on_push=PushRules(
         queued=PushPolicy.REQUEUE, waiting=NotReadyPushPolicy.DEQUEUE, requeue_for=frozenset({"dependabot[bot]"})

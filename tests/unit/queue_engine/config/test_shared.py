@@ -41,6 +41,7 @@ HOUR = timedelta(hours=1)
 LOOSENING: dict[str, tuple[str, Any]] = {
     "trigger_labels": ("trigger_labels: [bug, merge-queue]", ("merge-queue",)),
     "depth": ("depth: 1000", 20),
+    "tries": ("tries: 20", 2),
     "timeouts.ready": ("timeouts: {ready: 90d}", timedelta(days=30)),
     "on_push.queued": ("on_push: requeue", PushPolicy.DEQUEUE),
     "on_push.requeue_for": ("on_push: {requeue_for: mallory}", frozenset()),

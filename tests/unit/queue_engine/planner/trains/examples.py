@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from queue_engine.planner.trains.model import Member, NewRun, Plan, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
@@ -74,7 +75,7 @@ class Driver:
             run = self.trains.runs[choose(len(self.trains.runs))]
             self.end(run, not self.bad & set(run.content))
 
-    def join(self, number: int, **figures: bool) -> None:
+    def join(self, number: int, **figures: Any) -> None:
         """Queue another member, and plan."""
         self.trains = replace(self.trains, queue=(*self.trains.queue, Member(number, self.now, **figures)))
         self.settle()

@@ -150,3 +150,48 @@ def test_long_queue_is_planned_whole(slots: int) -> None:
     queue = tuple(Member(each, 0.0, 1.0 if each % 5 == 0 else None) for each in range(200))
     made = plan(Trains(slots, USUAL, queue), 2.0)
     assert len(made.start) == slots
+
+
+class OrderedDriver(Driver):
+    """Fails if a run or a landing has a member without those that land before it; these leave with an ejected one."""
+
+    after: dict[int, tuple[int, ...]]
+
+    def _carry_out(self, made: Plan) -> None:
+        for content in (*(new.content for new in made.start), *([made.land.content] if made.land else ())):
+            before = set(self.landed)
+            for each in content:
+                assert before.issuperset(self.after[each]), (content, self.after)
+                before.add(each)
+        super()._carry_out(made)
+        gone = set(made.eject)
+        while later := {each.id for each in self.trains.queue if not gone.isdisjoint(self.after[each.id])} - gone:
+            gone |= later
+        for each in sorted(gone - set(made.eject)):
+            self.trains = removed(self.trains, each)
+        left = {each.id for each in self.trains.queue}
+        queue = tuple(replace(each, after=tuple(sorted(left & {*self.after[each.id]}))) for each in self.trains.queue)
+        self.trains = replace(self.trains, queue=queue)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.integers(2, 9), st.sampled_from((1, 2, 4)))
+def test_members_land_after_those_they_name_and_the_plan_ends(data: st.DataObject, members: int, slots: int) -> None:
+    """P3, P5: in whatever order they were queued, whichever fail or flake."""
+    ranks = data.draw(st.permutations(range(1, members + 1)))
+    driver = OrderedDriver(trains(members, slots), data.draw(st.sets(st.integers(1, members), max_size=3)))
+    driver.after = {
+        each: tuple(data.draw(st.sets(st.sampled_from(ranks[:place]), max_size=2))) if place else ()
+        for place, each in enumerate(ranks)
+    }
+    queue = tuple(replace(each, after=driver.after[each.id]) for each in driver.trains.queue)
+    driver.trains = replace(driver.trains, queue=queue)
+    driver.settle()
+    for ended in range(300):
+        if not driver.trains.runs:
+            break
+        run = data.draw(st.sampled_from(driver.trains.runs))
+        flakes = ended < FLAKY and data.draw(st.booleans())
+        driver.end(run, not flakes and not driver.bad & set(run.content))
+    assert (driver.trains.queue, driver.trains.runs) == ((), ())
+    assert not driver.bad & set(driver.landed)

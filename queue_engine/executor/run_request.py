@@ -1,0 +1,286 @@
+"""Test a pull request without queueing it: on the present base, or on the queue's end, for a person who may queue.
+
+A comment `/try` stores its reply and a job in one transaction. The reply has the state of the test, so that any process
+continues it: the branch is built again until its commit is stored. What it tests is no member of a run, lands nothing,
+and is no consent. It ends when somebody pushes, changes the base branch or closes the pull request.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from queue_engine.config.model import Policy
+from queue_engine.core.jobs.job import Hold, Job
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, WriteRefused
+from queue_engine.domain.facts import CheckState, PullRequest, RequiredCheck
+from queue_engine.domain.known_facts import PullRequestState, of_pull
+from queue_engine.domain.model import Queue, Repository
+from queue_engine.domain.notice import CommandReply, ReplyKind
+from queue_engine.domain.policy import Candidates
+from queue_engine.domain.run import CandidateTrigger
+from queue_engine.effects import notices
+from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.cleanup import TRY_JOB, CandidateCleanup, try_branches
+from queue_engine.executor.triggers import choice_at
+from queue_engine.planner.trains.memory import from_json
+from queue_engine.rules.checks import judge, run_checks
+
+if TYPE_CHECKING:
+    from queue_engine.workflows.trigger_choice import TriggerChoice
+
+_log = structlog.get_logger("imq.try")
+
+_SHORT = 7
+_SHADOW = timedelta(hours=1)
+_FIRST, _LONGEST = timedelta(seconds=15), timedelta(minutes=5)
+"""How long IMQ waits before it reads the checks again, twice as long each time; and at most."""
+
+_Ended = tuple[ReplyKind, str]
+"""The result: its kind, and the checks that failed, or why there is none."""
+
+
+async def request_run(
+    change: Change, repository: Repository, pull: PullRequest, policy: Policy, *, by: str, comment: int, on_queue: bool
+) -> dict[str, Any] | str:
+    """Enqueue the test of a pull request's present head; returns its state, or why this person gets none."""
+    if pull.head_repository is None or pull.head_repository.casefold() != repository.full_name.casefold():
+        return "commits of a fork get no branch of this repository, whose secrets CI has there"
+    process = f"{TRY_JOB}:{repository.id}:{pull.number}"
+    if await change.tx.jobs.unfinished(process):
+        return "a test of it is under way"
+    under_way = await change.tx.jobs.unfinished_requests(TRY_JOB, f"{TRY_JOB}:{repository.id}:")
+    if sum(each["by"].casefold() == by.casefold() for each in under_way) >= policy.tries:
+        return f"{by} has {policy.tries} tests under way here, which is the limit" if policy.tries else "it is off here"
+    request = {"repository": asdict(repository), "number": pull.number, "comment": comment, "by": by}
+    await change.tx.jobs.enqueue(kind=TRY_JOB, request=request, process_id=process, now=change.now)
+    return {"head": pull.head_sha, "on": pull.base_branch, "on_queue": on_queue, "since": change.now.isoformat()}
+
+
+async def judge_again(change: Change, repository: Repository, number: int) -> None:
+    """Have the test of a pull request judged now, since a webhook may have ended it."""
+    await change.tx.jobs.hasten(f"{TRY_JOB}:{repository.id}:{number}", change.now)
+
+
+class RunRequests:
+    """Handles the jobs of `request_run`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._cleanup = CandidateCleanup(engine)
+
+    async def advance(self, job: Job) -> Hold | None:
+        """Build, start or judge the test; a hold until it is to be judged again. Raises RateLimitError and others.
+
+        Raises Unavailable, too: each step may be repeated.
+        """
+        repository, number = Repository(**job.request["repository"]), job.request["number"]
+        async with self._engine.store.reading() as tx:
+            answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
+        replies = () if answer is None else answer.replies
+        at = next((place for place, each in enumerate(replies) if each.code is ReplyKind.TRYING), None)
+        if answer is None or at is None:
+            return None
+        facts = dict(answer.replies[at].facts)
+        policy = await self._engine.policies.of(repository, facts["base_branch"])
+        try:
+            result = await self._step(repository, number, facts, policy)
+        except (Forbidden, Invalid, MergeError, NotFound) as refusal:
+            if isinstance(refusal, WriteRefused):
+                return Hold(_SHADOW)
+            result = (ReplyKind.TRY_ENDED, f"GitHub refused it: {refusal.message}")
+        if result is not None:
+            await self._clean(repository, number, facts, cancels=result[0] is ReplyKind.TRY_ENDED)
+        async with self._engine.change() as change:
+            await self._put(change, job, policy, answer, at, facts, result)
+        if result is not None:
+            _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
+            return None
+        return Hold(min(_LONGEST, _FIRST * 2 ** min(job.claims, 8)))
+
+    async def _step(self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy) -> _Ended | None:
+        """Do the next step, and note it in `facts`; return the result, if there is one.
+
+        While its checks run, the pull request is read only if a webhook says that it changed.
+        """
+        github = self._engine.github
+        required = run_checks(await github.branch_rules(repository, facts["base_branch"]), policy)
+        result = await self._judged(repository, facts, required, policy) if "candidate" in facts else None
+        if "candidate" in facts and result is None and not await self._has_changed(repository, number, facts):
+            return None
+        pull = await github.pull_request(repository, number)
+        if (why := _withdrawn(pull, facts)) is not None:
+            return ReplyKind.TRY_ENDED, why
+        return result if "candidate" in facts else await self._begin(repository, pull, facts, required, policy)
+
+    async def _has_changed(self, repository: Repository, number: int, facts: dict[str, Any]) -> bool:
+        """Whether the newest webhook about the pull request shows another state than the tested one."""
+        subject = of_pull(number)
+        since = datetime.fromisoformat(facts["since"])
+        async with self._engine.store.reading() as tx:
+            known = (await tx.known.about(repository.id, [subject], since=since)).get(subject, ())
+        states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
+        newest = max(states, key=lambda each: each.updated_at, default=None)
+        tested = (True, facts["head"], facts["base_branch"])
+        return newest is not None and (newest.open, newest.head, newest.base) != tested
+
+    async def _begin(
+        self,
+        repository: Repository,
+        pull: PullRequest,
+        facts: dict[str, Any],
+        required: frozenset[RequiredCheck],
+        policy: Policy,
+    ) -> _Ended | None:
+        """Build the candidate, and start CI on it."""
+        github, base = self._engine.github, pull.base_branch
+        tip = await github.branch_tip(repository, base)
+        if tip is None:
+            return ReplyKind.TRY_ENDED, "the base branch is gone"
+        async with self._engine.store.reading() as tx:
+            queue = await tx.queues.find(repository.id, base)
+            ahead = await tx.entries.of_queue(queue.id) if queue is not None and facts["on_queue"] else ()
+        choice = await self._choice(repository, pull, tip.sha, required, policy)
+        trigger = await self._known_trigger(queue, policy) or (None if choice is None else choice.trigger)
+        if trigger is None:
+            return ReplyKind.TRY_ENDED, "nothing is proved to start CI on a branch of IMQ; `imq doctor` says what lacks"
+        before = [(f"#{each.number}", each.head) for each in ahead if each.number != pull.number]
+        facts["on"] = " + ".join((f"{base}@{tip.sha[:_SHORT]}", *(name for name, _ in before)))
+        built = await self._build(repository, pull, tip.sha, [head for _, head in before])
+        if built is None:
+            return ReplyKind.TRY_ENDED, f"it has a conflict with {facts['on']}"
+        if built == tip.sha:
+            return ReplyKind.TRY_ENDED, f"{base} contains it already"
+        skipped = () if choice is None else tuple(each.name for each in choice.pull_request_checks)
+        workflows = () if choice is None else choice.workflows
+        facts |= {"draft": await self._publish(repository, pull, built, trigger, workflows), "candidate": built}
+        facts |= {"skipped": list(skipped), "published": self._engine.clock.now().isoformat()}
+        return None
+
+    async def _known_trigger(self, queue: Queue | None, policy: Policy) -> CandidateTrigger | None:
+        """Return what has started CI for the trains of this queue, if it has any."""
+        if queue is None or not policy.trains.enabled:
+            return None
+        async with self._engine.store.reading() as tx:
+            return from_json((await tx.trains.get(queue.id)).memory).trigger
+
+    async def _choice(
+        self, repository: Repository, pull: PullRequest, tip: str, required: frozenset[RequiredCheck], policy: Policy
+    ) -> "TriggerChoice | None":
+        from queue_engine.workflows.event_context import CandidateContext
+
+        branch, _ = try_branches(pull.base_branch, pull.number)
+        context = CandidateContext(repository.full_name, pull.base_branch, branch, pull.default_branch)
+        wanted = policy.trains.candidates if policy.trains.enabled else Candidates.AUTO
+        try:
+            return await choice_at(self._engine.github, repository, tip, required, context, wanted)
+        except Forbidden:
+            return None
+
+    async def _build(self, repository: Repository, pull: PullRequest, tip: str, ahead: Sequence[str]) -> str | None:
+        """Merge the heads onto the tip, on a branch of its own; the commit, None after a conflict."""
+        github, (_, branch) = self._engine.github, try_branches(pull.base_branch, pull.number)
+        # A process that died may have left it at any commit.
+        await github.delete_branch(repository, branch)
+        await github.create_branch(repository, branch, tip)
+        for head in (*ahead, pull.head_sha):
+            try:
+                merged = await github.merge_into(repository, branch, head, f"Try #{pull.number}")
+            except HeadConflict:
+                return None
+            tip = tip if merged is None else merged.sha
+        return tip
+
+    async def _publish(
+        self,
+        repository: Repository,
+        pull: PullRequest,
+        candidate: str,
+        trigger: CandidateTrigger,
+        workflows: Sequence[str],
+    ) -> int | None:
+        """Push the candidate's branch, and start CI on it; the number of the draft, if it needs one."""
+        github, (branch, _) = self._engine.github, try_branches(pull.base_branch, pull.number)
+        await github.delete_branch(repository, branch)
+        await github.create_branch(repository, branch, candidate)
+        if trigger is CandidateTrigger.PULL_REQUEST:
+            title = f"Candidate of IMQ for {pull.base_branch}: a test of one pull request"
+            body = f"IMQ tests `{pull.number}`. IMQ closes this draft itself; merge nothing here."
+            return await github.open_draft(repository, branch, pull.base_branch, title, body)
+        if trigger is CandidateTrigger.DISPATCH:
+            for path in dict.fromkeys(workflows):
+                await github.dispatch_workflow(repository, path, branch, {})
+        return None
+
+    async def _judged(
+        self, repository: Repository, facts: dict[str, Any], required: frozenset[RequiredCheck], policy: Policy
+    ) -> _Ended | None:
+        """Judge the checks of the candidate; None while they run."""
+        reports = await self._engine.github.check_reports(repository, facts["candidate"], required)
+        counting = frozenset(each for each in required if each.name not in facts["skipped"])
+        verdict = judge(counting, reports, policy.checks.ignored)
+        if verdict.state is CheckState.FAILED:
+            return ReplyKind.TRY_FAILED, ", ".join(dict.fromkeys(each.name for each in verdict.failed))
+        if verdict.state is CheckState.PASSED and (counting or verdict.reported):
+            return ReplyKind.TRY_PASSED, ""
+        limit = policy.timeouts.run
+        if self._engine.clock.now() - datetime.fromisoformat(facts["published"]) < limit:
+            return None
+        why = "its checks did not end in time" if verdict.reported else "no check reported on it"
+        return ReplyKind.TRY_ENDED, why
+
+    async def _clean(self, repository: Repository, number: int, facts: dict[str, Any], *, cancels: bool) -> None:
+        """Delete the branches, and close the draft; with `cancels` end the workflow runs, too."""
+        github, branches = self._engine.github, try_branches(facts["base_branch"], number)
+        try:
+            if cancels and "candidate" in facts:
+                await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
+            if facts.get("draft") is not None:
+                await github.close_pull_request(repository, facts["draft"])
+            for branch in branches:
+                await github.delete_branch(repository, branch)
+        except (Forbidden, Invalid, NotFound) as refusal:
+            _log.info("not_cleaned_up", repository=repository.full_name, number=number, message=refusal.message)
+
+    async def _put(
+        self,
+        change: Change,
+        job: Job,
+        policy: Policy,
+        answer: CommandReply,
+        at: int,
+        facts: dict[str, Any],
+        result: _Ended | None,
+    ) -> None:
+        """Store the state of the test; with a result the comment shows this reply, also after later ones."""
+        repository, number = Repository(**job.request["repository"]), job.request["number"]
+        reply = answer.replies[at].model_copy(update={"facts": facts})
+        if result is not None:
+            kind, detail = result
+            reply = reply.model_copy(update={"code": kind, "facts": facts | {"detail": detail}})
+        replies = (*answer.replies[:at], reply, *answer.replies[at + 1 :])
+        if replies == answer.replies:
+            return
+        changed = answer.model_copy(update={"replies": replies, "at": answer.at if result is None else change.now})
+        await change.tx.answers.put(repository.id, number, job.request["comment"], changed)
+        await notices.announce_reply(
+            change.tx,
+            repository,
+            number,
+            base_branch=facts["base_branch"],
+            head=facts["head"],
+            policy=policy,
+            asked_at=change.now,
+            now=change.now,
+        )
+
+
+def _withdrawn(pull: PullRequest, facts: dict[str, Any]) -> str | None:
+    """Return why a test has no object any more."""
+    if not pull.open:
+        return "the pull request was closed"
+    if pull.head_sha != facts["head"]:
+        return "somebody pushed to the pull request"
+    return "somebody changed the base branch" if pull.base_branch != facts["base_branch"] else None

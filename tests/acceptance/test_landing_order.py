@@ -1,0 +1,120 @@
+"""`Depends-On:` in descriptions: pull requests that land after others, in one repository and in several."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from github_emulator import CISettings
+from tests.acceptance.project import FILES, total_at_most_ten
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+
+async def pulls(world: World, *bodies: str) -> list[Any]:
+    """Pull requests with these descriptions, in which `{0}` and so on are the numbers of the others; all green."""
+    made = [world.open(f"change-{at}") for at, _ in enumerate(bodies)]
+    for pull, body in zip(made, bodies, strict=True):
+        pull.edit_body(body.format(*(each.number for each in made)), by="mona")
+    await world.pass_time(CI_TIME * 2)
+    return made
+
+
+@pytest.mark.lagging
+async def test_pull_request_waits_outside_the_queue_until_the_named_one_has_landed(world: World) -> None:
+    """P3, P6: its comment names the other one, and it joins by itself."""
+    later, first = await pulls(world, "depends-on: #{1}\n", "")
+    later.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=5))
+    assert (later.merged, await world.entries()) == (False, ())
+    assert f"#{first.number}" in world.comment(later)
+    assert "lands after that" in world.comment(later)
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    first.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME / 2)
+    assert f"These land after it, as their descriptions say: `#{later.number}`." in world.comment(first)
+    await world.until(lambda: later.merged, within=CI_TIME * 8)
+    assert world.landed() == [first.number, later.number]
+    await world.settle()
+    assert (await world.entries(), await world.paused()) == ((), None)
+
+
+@pytest.mark.lagging
+async def test_cycle_is_refused_with_its_path(world: World) -> None:
+    """The comment names each pull request of the cycle, in order."""
+    one, two, three = await pulls(world, "Depends-On: #{1}", "Depends-On: #{2}", "Depends-On: #{0}")
+    one.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in one.labels)
+    await world.settle()
+    assert await world.reasons(one) == ["dependency_cycle"]
+    assert f"#{one.number} → #{two.number} → #{three.number} → #{one.number}" in world.comment(one)
+
+
+@pytest.mark.lagging
+async def test_wait_ends_when_the_named_one_is_closed(world: World) -> None:
+    """P5: what never lands holds up nothing; without the line the pull request lands."""
+    later, first = await pulls(world, "Depends-On: #{1}", "")
+    later.label(LABEL, by="mona")
+    await world.settle()
+    first.close(by="rhea")
+    await world.until(lambda: LABEL not in later.labels, within=timedelta(minutes=2))
+    await world.settle()
+    assert (await world.reasons(later))[-1] == "dependency_ended"
+    later.edit_body("", by="mona")
+    later.label(LABEL, by="mona")
+    await world.until(lambda: later.merged, within=CI_TIME * 4)
+
+
+@pytest.mark.lagging
+async def test_line_that_is_added_while_queued_takes_the_entry_out_of_the_queue(world: World) -> None:
+    """P3, P6: without the line it joins again."""
+    later, first = await pulls(world, "", "")
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    later.label(LABEL, by="mona")
+    await world.until_status(later, "checking")
+    later.edit_body(f"Depends-On: #{first.number}", by="mona")
+    await world.pass_time(CI_TIME * 3)
+    assert (later.merged, LABEL in later.labels) == (False, True)
+    assert "lands after that" in world.comment(later)
+    later.edit_body("> Depends-On: #1", by="mona")
+    await world.until(lambda: later.merged, within=CI_TIME * 4)
+    assert not first.merged
+
+
+async def other_repository(world: World, name: str, *, private: bool = True, people: Any = None) -> Any:
+    """A second repository in the installation, whose pull requests land at once."""
+    people = people or {"mona": "write", "rhea": "maintain"}
+    made = world.github.create_repository(name, files=FILES, collaborators=people, private=private)
+    made.add_ci("ci/test", settings=CISettings(duration=CI_TIME, judge=total_at_most_ten))
+    await world.pass_time(timedelta(minutes=15))
+    return made
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("name", ["Depends-On: acme/library#{}", "Depends-On: {}"])
+async def test_pull_request_waits_for_one_of_another_repository(world: World, name: str) -> None:
+    """The landing there lets it join here; a name and a page say the same."""
+    library = await other_repository(world, "acme/library")
+    needed = library.open_pull_request("Add", head="add", by="mona", files={"add.py": "add\n"})
+    page = f"{world.github.addresses.html_url}/acme/library/pull/{needed.number}"
+    (later,) = await pulls(world, name.format(needed.number if "#" in name else page))
+    later.label(LABEL, by="mona")
+    await world.pass_time(CI_TIME * 3)
+    assert (later.merged, "acme/library#" in world.comment(later)) == (False, True)
+    needed.label(LABEL, by="mona")
+    await world.until(lambda: later.merged, within=CI_TIME * 8)
+    assert needed.merged
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("kind", ["missing", "hidden"])
+async def test_hidden_repository_reads_like_one_that_does_not_exist(world: World, kind: str) -> None:
+    """P4: the author may not read it, and learns nothing by naming it."""
+    secret = await other_repository(world, "acme/secret", people={"rhea": "maintain"})
+    secret.open_pull_request("Add", head="add", by="rhea", files={"add.py": "add\n"})
+    (later,) = await pulls(world, f"Depends-On: acme/{'nowhere' if kind == 'missing' else 'secret'}#1")
+    later.label(LABEL, by="rhea")
+    await world.settle()
+    assert "that IMQ cannot see" in world.comment(later)
+    assert not later.merged
+    later.edit_body("", by="mona")
+    await world.until(lambda: later.merged, within=CI_TIME * 4)

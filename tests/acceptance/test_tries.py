@@ -1,0 +1,115 @@
+"""`/try` tests a pull request without queueing it."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.commenting import say
+from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
+from tests.acceptance.world import CI_TIME, LABEL, World
+
+SOON = CI_TIME * 3
+
+
+@pytest.fixture
+async def world(tmp_path: Path, lag: timedelta) -> AsyncIterator[World]:
+    """A world whose CI tests branches of IMQ."""
+    async with a_train_world(tmp_path, lag=lag) as made:
+        yield made
+
+
+def branches(world: World) -> list[str]:
+    """The branches of IMQ's own that are there."""
+    return [each for each in world.repository.record.git.branches() if each.startswith("imq")]
+
+
+async def tried(world: World, pull: Any, command: str = "/try", *, by: str = "mona") -> str:
+    """What the comment says once the test has ended."""
+    await say(world, pull, command, by=by)
+    await world.pass_time(SOON)
+    return world.comment(pull)
+
+
+@pytest.mark.lagging
+async def test_test_on_the_present_base_shows_what_the_head_alone_does_not(world: World) -> None:
+    """P4, P6: one comment with the result; it queues nothing, and leaves no branch."""
+    good, bad = await ready(world, "good", "bad", files=[{"good.txt": "1\n"}, {"bad.txt": "5\n"}])
+    world.repository.push("main", {"limits.txt": "6\n"}, "Raise the limit", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    assert "passed. It queued nothing." in await tried(world, good)
+    assert "failed: `ci/test`." in await tried(world, bad)
+    assert (good.merged, bad.merged, good.labels, world.spoken(good)) == (False, False, [], 1)
+    assert await world.entries() == ()
+    assert branches(world) == []
+
+
+@pytest.mark.lagging
+async def test_test_on_the_queue_has_all_that_is_queued_before_it(world: World) -> None:
+    """The queue's own runs take no account of it."""
+    queued, other = await ready(world, "queued", "other", files=[{"queued.txt": "6\n"}, {"other.txt": "5\n"}])
+    queue_all([queued])
+    await world.pass_time(CI_TIME / 4)
+    await say(world, other, "/try queue", by="mona")
+    await world.until(lambda: queued.merged, within=CI_TIME * 2)
+    await world.pass_time(SOON)
+    assert f"+ #{queued.number}` failed" in world.comment(other)
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("way", ["push", "close", "base"])
+async def test_test_ends_with_what_it_tests(world: World, way: str) -> None:
+    """A result for another head would mislead; branches go at once."""
+    world.repository.create_branch("develop", "main")
+    (pull,) = await ready(world, "pull")
+    await say(world, pull, "/try", by="mona")
+    await world.pass_time(CI_TIME / 2)
+    assert len(branches(world)) == 2
+    act = {
+        "push": lambda: pull.push({"more.py": "more\n"}, by="mona"),
+        "close": lambda: pull.close(by="mona"),
+        "base": lambda: pull.edit_base("develop", by="mona"),
+    }
+    act[way]()
+    await world.pass_time(timedelta(seconds=30))
+    assert branches(world) == []
+    assert "ended without a result" in world.comment(pull)
+
+
+async def test_person_without_the_right_or_with_two_tests_gets_none(world: World) -> None:
+    """P4, P7: each reads why."""
+    pulls = await ready(world, "one", "two", "three")
+    before = commits_tested(world)
+    assert "needs the role" in await tried(world, pulls[0], by="tria")
+    for pull in pulls:
+        pull.comment("/try", by="mona")
+    await say(world, pulls[0], "/try", by="rhea")
+    assert "which is the limit" in world.comment(pulls[2])
+    assert "a test of it is under way" in world.comment(pulls[0])
+    await world.pass_time(SOON)
+    assert commits_tested(world) == before + 2
+    assert "passed. It queued nothing." in world.comment(pulls[0])
+
+
+@pytest.mark.parametrize("at", ["building", "testing"])
+async def test_killed_process_continues_the_test(world: World, at: str) -> None:
+    """P2: each step may be repeated; the one comment has one result."""
+    (pull,) = await ready(world, "pull")
+    await say(world, pull, "/try", by="mona")
+    if at == "testing":
+        await world.pass_time(CI_TIME / 2)
+    await world.kill()
+    await world.restart()
+    await world.pass_time(SOON)
+    assert ("passed. It queued nothing." in world.comment(pull), world.spoken(pull)) == (True, 1)
+    assert branches(world) == []
+
+
+async def test_test_needs_no_trains(tmp_path: Path) -> None:
+    """A queue that tests one after the other has the same command."""
+    async with a_train_world(tmp_path, trains="off") as world:
+        (pull,) = await ready(world, "pull")
+        assert "passed. It queued nothing." in await tried(world, pull)
+        assert LABEL not in pull.labels
