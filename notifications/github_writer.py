@@ -220,7 +220,7 @@ class GithubWriter:
         elif known is None:
             # The comment, which was sent since this item was claimed, may have shown that the database was lost.
             async with self._store.reading() as tx:
-                item = replace(item, maybe_created=await tx.outbox.may_be_created(item))
+                item = await tx.outbox.refreshed(item)
         if notice.reason in _OF_LOST_ENTRIES or _may_be_none(item, notice):
             known = await self._find_unfinished(item, notice, identity, known)
             if known is None:

@@ -262,6 +262,7 @@ class OutboxDispatcher:
         if shown is None or shown.at < item.notice.at or not await tx.outbox.is_written(*key):
             due = self._clock.now()
             await tx.outbox.want(OutboxKind.CHECK_RUN, item.repository, item.number, due=due, notice=item.notice)
+        await tx.outbox.need_check_run(*key, item.notice.at)
 
     async def _give_up(
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool

@@ -1,6 +1,7 @@
 """P6, P7: many labels at once: each pull request has a visible word soon, merges come first, and limits are kept."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -63,11 +64,12 @@ async def test_each_of_many_pull_requests_labeled_at_once_has_a_word_although_co
         world.unsettled = "eight merges take longer than the content of an hour"
 
 
+@pytest.mark.parametrize("points", [900, 60], ids=["comments first", "check runs later"])
 async def test_each_of_many_labels_that_a_sweep_finds_has_a_word_although_content_is_scarce(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, points: int
 ) -> None:
     """IMQ looks for a check run of an earlier database first. Where there was none, it wrote none for hours."""
-    monkeypatch.setattr(pacing, "DOCUMENTED", FEW)
+    monkeypatch.setattr(pacing, "DOCUMENTED", replace(FEW, points_per_minute=points))
     async with a_world(tmp_path) as world:
         limit(world, FEW)
         pulls = [world.open(f"add-{number}") for number in range(8)]

@@ -12,7 +12,7 @@ for the few requests of an item.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -80,6 +80,11 @@ IS_WRITTEN = (
     select(func.count())
     .select_from(outbox)
     .where(_ITS_OWN, or_(_SENT, outbox.c.due_at.is_not(None), outbox.c.written.is_not(None), outbox.c.dead))
+)
+NEEDED = (
+    update(outbox)
+    .where(_ITS_OWN, outbox.c.remote_id.is_(None), outbox.c.announced_at.is_(None))
+    .values(announced_at=bindparam("its_notice_at", type_=DatabaseInstant))
 )
 IS_SENT = select(func.count()).select_from(outbox).where(_ITS_OWN, _SENT)
 SEARCH_FIRST = Upsert(outbox, lambda insert: insert.on_conflict_do_nothing(index_elements=NAME))
@@ -372,9 +377,15 @@ class Outbox:
         announced_at = None if item.notice is None else item.notice.at
         await self._save_delivery(item, maybe_created=True, announced_at=announced_at)
 
-    async def may_be_created(self, item: OutboxItem) -> bool:
-        """Return whether the item has to be searched for before it is created, as the database has it now."""
-        return bool((await self._connection.execute(GET, {"its_id": item.id})).one().maybe_created)
+    async def need_check_run(self, repository_id: int, number: int, notice_at: datetime) -> None:
+        """Have the check run created for this notice where a search finds none."""
+        its_own = _its_own(OutboxKind.CHECK_RUN, repository_id, number)
+        await self._connection.execute(NEEDED, {**its_own, "its_notice_at": notice_at})
+
+    async def refreshed(self, item: OutboxItem) -> OutboxItem:
+        """Return the item with whether it has to be searched for, and created, as the database has it now."""
+        row = (await self._connection.execute(GET, {"its_id": item.id})).one()
+        return replace(item, maybe_created=row.maybe_created, announced_at=row.announced_at)
 
     async def not_created(self, item: OutboxItem) -> None:
         """Restore the claimed facts: GitHub created nothing."""
