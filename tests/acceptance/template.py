@@ -1,14 +1,16 @@
 """A process that has imported the bot and waits: what it forks starts in a tenth of the time, and is `imq run` else.
 
 What is forked is a process of its own, with its own memory, connections and end, and `kill -9` takes it as any other;
-only the imports are its template's. Tests that start dozens of processes use it; that a bot starts from nothing is
-shown by those that start few. All tests of one pytest process share one template.
+only the imports, the compiled statements and the models' validators are its template's, in which a bot has landed a
+pull request. Tests that start dozens of processes use it; that a bot starts from nothing is shown by those that start
+few. All tests of one pytest process share one template.
 """
 
 import asyncio
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -16,11 +18,16 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -163,6 +170,8 @@ def main() -> None:
     gc.disable()
     for module in _IMPORTED:
         importlib.import_module(module)
+    _land_one()
+    gc.collect()
     gc.freeze()
     gc.enable()
     woken, wakes = os.pipe()
@@ -191,6 +200,24 @@ def main() -> None:
                 print(child, flush=True)
 
 
+def _land_one() -> None:
+    """Compile what SQLAlchemy and pydantic compile when it is first used: it takes most of a forked process's start."""
+    from tests.acceptance.world import CI_TIME, LABEL, a_world
+    from tests.support.databases import compile_once
+
+    async def land(directory: Path) -> None:
+        async with a_world(directory) as world:
+            pull = world.open("first")
+            await world.pass_time(CI_TIME * 2)
+            pull.label(LABEL, by="mona")
+            await world.until(lambda: bool(pull.merged))
+
+    compile_once(pytest.MonkeyPatch())
+    with tempfile.TemporaryDirectory() as directory, redirect_stdout(io.StringIO()):
+        asyncio.run(land(Path(directory)))
+    assert threading.active_count() == 1, "a fork has no other thread"
+
+
 def _report_ends(running: set[int]) -> None:
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -212,6 +239,8 @@ def _forked(order: Any, ours: Sequence[int]) -> int:
         os.close(descriptor)
     module, arguments, environment, log = _Order(*order)
     _become(environment, log)
+    # The template's own objects were collected before: to look through them again took two thirds of a start.
+    gc.unfreeze = lambda: None
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
     sys.exit()

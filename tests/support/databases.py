@@ -261,9 +261,16 @@ async def empty_database(empty_database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _statements_are_compiled_once() -> Iterator[None]:
-    """SQLAlchemy keeps compiled statements with the engine and its dialect, of which each test has new ones.
+    with pytest.MonkeyPatch.context() as patch:
+        compile_once(patch)
+        yield
 
-    A dialect knows nothing of a particular database, so all engines of a kind may share one that has met its server.
+
+def compile_once(patch: pytest.MonkeyPatch) -> None:
+    """Let all engines of a kind share their compiled statements.
+
+    SQLAlchemy keeps them with the engine and its dialect, of which each test and each process has new ones. A dialect
+    knows nothing of a particular database, so all engines of a kind may share one that has met its server.
     """
     shared: dict[str, tuple[Dialect, Any]] = {}
 
@@ -278,9 +285,7 @@ def _statements_are_compiled_once() -> Iterator[None]:
             own._compiled_cache = compiled
         return engine
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue_engine.core.database.database, "create_async_engine", create)
-        yield
+    patch.setattr(queue_engine.core.database.database, "create_async_engine", create)
 
 
 async def _migrate(url: str) -> None:
