@@ -19,8 +19,8 @@ from benchmarks.stage import Stage, a_stage
 from benchmarks.table import Row
 from benchmarks.virtual import VirtualTime, client_of_bot, client_of_poller, virtual_time
 from github_emulator import PullRequestHandle
-from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.starting import SharedClock, lay_out, start_bot
+from tests.support.in_place import statements_in_place
 
 _CI = timedelta(seconds=20)
 _LATENCY = timedelta(seconds=0.1)

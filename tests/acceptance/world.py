@@ -21,11 +21,11 @@ from github_emulator import CISettings, EmulatorServer, GitHub, RecordedCall
 from imq_demo.observe import contradictions
 from queue_engine.domain.model import Entry
 from tests.acceptance.driving import Driver
-from tests.acceptance.in_place import statements_in_place
 from tests.acceptance.landing_witness import assert_landings_proved
 from tests.acceptance.project import EVENTS, FILES, PERMISSIONS, total_at_most_ten
 from tests.acceptance.starting import SharedClock, lay_out, plain_logs, start_bot
 from tests.support.app_key import KEY
+from tests.support.in_place import statements_in_place
 from tests.support.published_schemas import compare_answers, compare_webhooks
 
 LABEL = "merge-queue"

@@ -21,7 +21,7 @@ async def land(mode: str, repository: str, branch: str, token: str, target: str,
         if target == "stdio":
             server = StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(os.environ))
         else:
-            http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=90)
+            http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=600)
             server = streamable_http_client(target, http_client=await stack.enter_async_context(http))
         client = await stack.enter_async_context(Client(server, mode=mode))
         tools = [tool.name for tool in (await client.list_tools()).tools]

@@ -16,7 +16,7 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ import queue_engine.core.database.database
 from queue_engine.core.database.database import Database, metadata
 from queue_engine.migrations import migrate
 from queue_engine.store import Store
-from tests.support.gates import unguarded
+from tests.support.gates import CORE, Gate, gate_of, is_below, unguarded
+from tests.support.in_place import statements_in_place
 
 MakeUrl = Callable[[], str]
 
@@ -177,15 +178,21 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def make_sqlite_url(sqlite_template: Path, tmp_path: Path) -> MakeUrl:
-    """Makes a migrated SQLite file and returns its URL."""
+def make_sqlite_url(request: pytest.FixtureRequest, sqlite_template: Path, tmp_path: Path) -> Iterator[MakeUrl]:
+    """Makes a migrated SQLite file and returns its URL.
+
+    Only tests of the shared core, and those that live in real time, are about threads and locks of SQLite; for all
+    others statements run in place, which takes a third less.
+    """
 
     def make() -> str:
         path = tmp_path / f"{uuid4().hex}.db"
         shutil.copyfile(sqlite_template, path)
         return f"sqlite:///{path}"
 
-    return make
+    threads = is_below(request.path, CORE) or gate_of(request.node) is Gate.PROCESSES
+    with nullcontext() if threads else statements_in_place():
+        yield make
 
 
 @pytest.fixture

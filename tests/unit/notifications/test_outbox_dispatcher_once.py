@@ -1,7 +1,5 @@
 """The outbox dispatcher after a crash or a lost answer: each comment and check run exists once."""
 
-from collections.abc import Iterator
-from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -13,7 +11,6 @@ from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
-from tests.acceptance.in_place import statements_in_place
 from tests.unit.notifications.github_double import Comment, Fuse, FusedStore, Killed, MovedClock, Post
 from tests.unit.notifications.notices import NOW, REPOSITORY, notice, of_kind, of_reason
 from tests.unit.notifications.outbox_items import dead, want, want_label_off
@@ -235,13 +232,6 @@ async def test_check_run_of_a_restored_database_stays_landed_and_one_that_is_not
     assert len(post.runs) == 1
 
 
-@pytest.fixture
-def sqlite_in_place(database_url: str) -> Iterator[None]:
-    """SQLite without a thread for each connection: a thousand couriers take a third of the time."""
-    with statements_in_place() if database_url.startswith("sqlite") else nullcontext():
-        yield
-
-
 BOTH = (OutboxKind.COMMENT, OutboxKind.CHECK_RUN)
 RUN = (OutboxKind.CHECK_RUN,)
 SEQUENCES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
@@ -262,7 +252,7 @@ SEQUENCES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
     indirect=["database_url"],
 )
 async def test_dispatcher_killed_at_any_instant_shows_everything_once(
-    sqlite_in_place: None, store: Store, clock: MovedClock, sequence: str
+    store: Store, clock: MovedClock, sequence: str
 ) -> None:
     """Before or after any request and any commit: the next start finishes, with one comment and one run per head."""
     kinds, notices = SEQUENCES[sequence]

@@ -1,7 +1,7 @@
-"""SQLite in the thread and in the task that ask, for worlds: one process, one bot, one file.
+"""SQLite in the thread and in the task that ask, for worlds and unit tests: one process, one bot, one file.
 
 aiosqlite runs the statements of each connection in a thread of its own, so that a slow disk delays no task, and
-SQLAlchemy runs each in a greenlet, so that it may wait for that thread. A world has no other task, and both cost
+SQLAlchemy runs each in a greenlet, so that it may wait for that thread. These tests have no other task, and both cost
 several times what the statement does. The statements and their transactions stay as they are, and at the end of each
 transaction others may run; no other connection sees an open transaction. An engine keeps one connection from
 transaction to transaction, because SQLAlchemy's way to its pool and back costs more than most statements.
