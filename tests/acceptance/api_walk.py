@@ -40,6 +40,8 @@ class Call:
     method: str
     template: str
     body: Any
+    query: str = ""
+    """What has to stand in the query, after its question mark."""
 
     @property
     def writes(self) -> bool:
@@ -54,7 +56,7 @@ class Call:
         owner, _, name = repository.partition("/")
         ids = {"id": "0" * 32, "process_id": "0" * 32, "sha": "0" * 40, "tree": "0" * 40}
         filled = {"owner": owner, "repo": name, "number": number, "branch": branch, **ids}
-        return self.template.format(**filled)
+        return self.template.format(**filled) + self.query
 
 
 def calls(document: Mapping[str, Any]) -> Iterator[Call]:
@@ -64,7 +66,7 @@ def calls(document: Mapping[str, Any]) -> Iterator[Call]:
             if (method.upper(), template) in STREAMS:
                 continue
             if operation["security"]:
-                yield Call(method.upper(), template, _body(document, operation))
+                yield Call(method.upper(), template, _body(document, operation), _query(document, operation))
 
 
 def served(world: World) -> set[tuple[str, str]]:
@@ -82,6 +84,12 @@ def served(world: World) -> set[tuple[str, str]]:
     assert pages <= routes
     # A refusal of every other method, beside the routes that take no token.
     return {each for each in routes - pages if each[0] != "*" or ("POST", each[1]) not in OUTSIDE}
+
+
+def _query(document: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
+    required = [each for each in operation.get("parameters", ()) if each["in"] == "query" and each.get("required")]
+    named = "&".join(f"{each['name']}={_example(document, each['schema'])}" for each in required)
+    return f"?{named}" if named else ""
 
 
 def _body(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Any:
