@@ -27,6 +27,8 @@ from queue_engine.rules.priority import FairShare
 
 _SHOWN = 10
 _SHORT_SHA = 7
+_RUNNERS = re.compile(r"(?P<runner>.*): (?P<busy>\d+ of \d+ busy(?:, \d+ waited longer)?)", re.DOTALL)
+"""The details of `RUNNERS_BUSY`, as the engine writes them."""
 
 
 def failing_list(failing: Iterable[FailingCheck]) -> Iterable[str]:
@@ -191,9 +193,8 @@ def blocked_sentence(blocker: Blocker, its: Names) -> str:
 def hold_sentence(hold: Blocker | BlockerFacts | Notice, its: Names) -> str:
     """Say what blocks a queue: who or what, since when, until when, and why."""
     assert hold.reason is not None
-    if hold.reason is Reason.RUNNERS_BUSY and hold.detail:
-        runner, _, busy = hold.detail.rpartition(": ")
-        return waiting.RUNNERS_BUSY.format(runner=code(runner), busy=busy)
+    if hold.reason is Reason.RUNNERS_BUSY and (found := _RUNNERS.fullmatch(hold.detail or "")):
+        return waiting.RUNNERS_BUSY.format(runner=code(found["runner"]), busy=found["busy"])
     template, detail = _HOLDS.get(hold.reason), code(hold.detail, MESSAGE_LIMIT) if hold.detail else None
     if template is None or (detail is None and "{detail}" in template):
         return with_facts(its.fill(reason_texts.REASONS[hold.reason].sentence), hold.until, hold.detail)

@@ -2,6 +2,7 @@
 
 import ast
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from queue_engine.domain.notice import MARKER, NoticeKind
 from queue_engine.domain.reasons import Reason
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 from tests.unit.notifications.notices import FLAKY_EVENTS, LANDED_EVENTS, event, of_kind
+
+ROOT = Path(queue_engine.__file__).parent.parent
 
 
 def words_written() -> set[str]:
@@ -37,6 +40,9 @@ def words_written() -> set[str]:
                 place = node.slice
             if isinstance(place, ast.Constant) and isinstance(place.value, str):
                 found.add(place.value)
+            elif isinstance(place, ast.Name) and place.id.isupper():
+                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                found |= {getattr(import_module(module), place.id)} & set(HISTORY)
     return found
 
 
