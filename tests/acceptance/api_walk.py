@@ -41,7 +41,7 @@ class Call:
     template: str
     body: Any
     query: str = ""
-    """What has to stand in the query, after its question mark."""
+    """The required query, with its question mark."""
 
     @property
     def writes(self) -> bool:
