@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from notifications.render.escape import code, duration, inert
+from notifications.render.status import job_text
 from queue_engine.queries.queue_statistics import QueueStatistics, RerunCount
 from queue_engine.store.departures import FlakyKind
 
@@ -54,6 +55,8 @@ def _facts(found: QueueStatistics, count: RerunCount) -> Iterator[str]:
         yield f"Waiting time: {duration(timedelta(seconds=count.waited))}."
     if count.ci_seconds is not None:
         yield f"CI time of the failed runs: {duration(timedelta(seconds=count.ci_seconds))}."
+    if count.jobs is not None:
+        yield f"Billed for them: {job_text(count.jobs)}."
     if count.listed_until is not None:
         yield f"Listed as flaky until {count.listed_until}."
 

@@ -17,6 +17,9 @@ JOB_SUMS = (
 )
 """The fields of a departure for what its jobs cost."""
 
+FLAKY_JOB_SUMS = ("ci_minutes", "ci_cost", "priced")
+"""Those of a flake."""
+
 
 @dataclass(frozen=True, slots=True)
 class RerunCheck:
@@ -30,6 +33,10 @@ class RerunCheck:
     """How long the failed runs took; None: not known."""
     waited: float
     """Seconds from the first rerun until the checks had passed, divided among the checks that were rerun together."""
+    ci_minutes: float | None = None
+    """The billed minutes of the failed runs; None: not known, or no job of GitHub Actions."""
+    ci_cost: float | None = None
+    """Their price in US dollars; None: not known."""
 
     @property
     def job_names(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ from queue_engine.rules.check_progress import (
     check_limits_by,
     job_data,
     progress,
+    rerun_jobs,
     rerun_seconds,
     with_reports,
 )
@@ -281,6 +282,8 @@ def rerun_data(
     names = rerun_names(after)
     data: dict[str, Any] = {"head": head, "checks": list(names)}
     data["check_seconds"] = {name: each * share for name, each in rerun_seconds(before, after).items()}
+    if jobs := rerun_jobs(before, after, share):
+        data["check_jobs"] = jobs
     if failing:
         data["failing"] = as_data(failing)
     if until := {each.name: each.until.isoformat() for each in listed if each.name in names}:
@@ -322,7 +325,7 @@ def _events(
     return events
 
 
-_UNLOGGED = frozenset({"check_seconds", "check_ended", "failing", "jobs", "rerun_jobs"})
+_UNLOGGED = frozenset({"check_seconds", "check_ended", "check_jobs", "failing", "jobs", "rerun_jobs"})
 
 
 def _logged(data: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,8 @@ class RerunCount:
     """The delayed pull requests of the period before, which is as long."""
     first_day: date | None = None
     """The first day of the period with a flake."""
+    jobs: JobFigures | None = None
+    """What the failed runs cost; null of tests, and where no job of GitHub Actions failed."""
     listed_until: date | None = None
     """The last day on which the configuration lists the check as flaky, also if that is past."""
 
@@ -284,6 +286,7 @@ async def _load_flaky(
                 people=None if kind == "test" else people.get((kind, each.name), 0),
                 pulls_before=former.get((kind, each.name), 0),
                 first_day=date_of(each.first_day),
+                jobs=JobFigures(each.ci_minutes, each.ci_cost if each.priced else None) if each.ci_minutes else None,
                 listed_until=listed.get(each.name) if kind == "check" else None,
             )
             for each in sums

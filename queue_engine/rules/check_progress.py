@@ -17,7 +17,7 @@ from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.run import CheckTiming, Run
 from queue_engine.domain.webhooks import CheckOutcome, CheckWebhook
 from queue_engine.rules.checks import rerun_names, run_key
-from queue_engine.rules.job_rates import JobFigures, figures_of_run, minutes_of
+from queue_engine.rules.job_rates import JobFigures, figures_of_job, figures_of_run, minutes_of
 
 
 def pending_checks(run: Run) -> tuple[str, ...]:
@@ -131,6 +131,16 @@ def rerun_seconds(before: Run, after: Run) -> dict[str, float]:
     again, kept = set(rerun_names(after)), set(after.timings)
     ended = [each for each in before.timings if each.name in again and each.ended is not None and each not in kept]
     return {each.name: _seconds(each.started, each.ended) for each in ended if each.started and each.ended}
+
+
+def rerun_jobs(before: Run, after: Run, share: float) -> dict[str, dict[str, Any]]:
+    """Return what the jobs cost that now run again, by name, of which this share counts."""
+    again, kept, prices = set(rerun_names(after)), set(after.timings), before.job_prices or {}
+    return {
+        each.name: asdict(figures_of_job(each, prices).times(share))
+        for each in before.timings
+        if each.name in again and each.is_job and each.ended is not None and each not in kept
+    }
 
 
 def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str, Any]:

@@ -249,12 +249,16 @@ def _flaky_check(name: str, reruns: Sequence[TimelineEvent], flaky: TimelineEven
     waited = max(until - mine[0].at, timedelta(0)) if mine else timedelta(seconds=flaky.data.get("waited", 0))
     seconds = [each.data.get("check_seconds", {}).get(name) for each in mine]
     known = [each for each in seconds if each is not None]
+    figures = [JobFigures(**each) for event in mine if (each := event.data.get("check_jobs", {}).get(name)) is not None]
+    jobs = total(figures)
     return RerunCheck(
         name=name,
         jobs=_jobs(name, mine, flaky.data["checks"]),
         reruns=len(mine),
         ci_seconds=float(sum(known)) if known else None,
         waited=waited.total_seconds() / max(len(flaky.data["checks"]), 1),
+        ci_minutes=jobs.minutes if figures else None,
+        ci_cost=jobs.cost,
     )
 
 

@@ -89,6 +89,12 @@ def minutes_of(timing: CheckTiming, begun: datetime | None, now: datetime) -> in
     return 0 if started is None else ceil(max((ended - started).total_seconds(), 0.0) / 60)
 
 
+def figures_of_job(timing: CheckTiming, prices: Mapping[str, float | None]) -> JobFigures:
+    """Return what one job that has ended cost; `prices` are those of its runner before, by name."""
+    price = prices.get(timing.name) if timing.price is None else timing.price
+    return _priced(minutes_of(timing, None, timing.ended), price) if timing.ended is not None else NO_JOBS
+
+
 def figures_of_run(
     run: Run, now: datetime, *, begun: datetime | None = None, since: datetime | None = None
 ) -> tuple[JobFigures, JobFigures]:

@@ -36,7 +36,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from queue_engine.core.database.database import TableStore, Upsert
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.departure import JOB_SUMS, Departure, RerunCheck
+from queue_engine.domain.departure import FLAKY_JOB_SUMS, JOB_SUMS, Departure, RerunCheck
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason, WaitKind
@@ -54,7 +54,7 @@ from queue_engine.store.tables import (
 
 FlakyKind = Literal["check", "job", "test"]
 
-FLAKY_SUMS = ("pulls", "reruns", "ci_seconds", "ci_known", "waited", "runs", "failures")
+FLAKY_SUMS = ("pulls", "reruns", "ci_seconds", "ci_known", "waited", "runs", "failures", *FLAKY_JOB_SUMS)
 _NOTHING: dict[str, float] = dict.fromkeys(FLAKY_SUMS, 0)
 ADD_FLAKY = Upsert(
     flaky_days,
@@ -92,6 +92,10 @@ def _add(sums: dict[str, float], check: RerunCheck, jobs: int) -> None:
     if check.ci_seconds is not None:
         sums["ci_seconds"] += check.ci_seconds / jobs
         sums["ci_known"] += 1
+    if check.ci_minutes is not None:
+        sums["ci_minutes"] += check.ci_minutes / jobs
+        sums["ci_cost"] += (check.ci_cost or 0.0) / jobs
+        sums["priced"] += check.ci_cost is not None
 
 
 _REPOSITORY = departures.c.repository_id == bindparam("its_repository")

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
-from queue_engine.domain.departure import JOB_SUMS
+from queue_engine.domain.departure import FLAKY_JOB_SUMS, JOB_SUMS
 from queue_engine.domain.model import PAUSES
 from queue_engine.domain.reasons import WaitKind
 
@@ -463,6 +463,7 @@ flaky_days = Table(
     Column("ci_known", Integer, nullable=False),
     Column("waited", Double, nullable=False),
     *(Column(name, Integer, nullable=False) for name in ("runs", "failures")),
+    *(Column(name, Double, nullable=False) for name in FLAKY_JOB_SUMS),
     Index(None, "repository_id", "base_branch", "day"),
 )
 """The sums of the checks, flaky jobs and flaky tests of each queue and day, by `kind` (`check`, `job`, `test`) and

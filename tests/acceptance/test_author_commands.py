@@ -245,5 +245,7 @@ async def test_author_reads_flakes_and_the_text_of_an_issue(author: Author) -> N
     issue = await author.imq("flaky", "ci/test")
     assert issue.stdout.startswith("Flaky check: ci")
     assert "Failures: 4 in 4" in issue.stdout
-    assert json.loads((await author.imq("flaky", "--json")).stdout)["flaky_checks"][0]["failures"] == 4
+    queues = json.loads((await author.imq("flaky", "--json")).stdout)["queues"]
+    assert [each["flaky_checks"][0]["failures"] for each in queues] == [4]
+    assert (await author.imq("flaky", "gone")).stdout == "No check gone was flaky in the last 30 days.\n"
     await author.imq("flaky", "gone", "--branch", "main", code=ExitCode.NOT_ALLOWED)

@@ -105,6 +105,9 @@ async def test_sums_are_those_of_the_emulators_jobs(tmp_path: Path, more: str, l
         assert len(found) == len(pulls)
         assert sum(each.ci_minutes for each in found) == pytest.approx(minutes)
         assert sum(each.ci_cost for each in found) == pytest.approx(cost)
+        # Of a train, runs of their own find the member that flaked: nothing is rerun.
+        flakes = [] if more else [("windows", 4.0, 4 * PRICES["windows"])]
+        assert [(each.name, each.ci_minutes, each.ci_cost) for one in found for each in one.flaky] == flakes
 
 
 @VARIANTS

@@ -103,6 +103,7 @@ def flaky(
     """Show the flaky checks of the last 30 days, or the text of an issue about NAME."""
     session = open_session(server, as_json=as_json)
     where = repository or repository_of_clone(session, clone_or_stop())
+    found = []
     for each in [branch] if branch is not None else _branches(session, where):
         path = f"{repository_path(where)}/branches/{quote(each, safe='')}/statistics"
         ending = "" if name is None else f"/issue?kind={kind}&name={quote(name, safe='')}"
@@ -110,14 +111,17 @@ def flaky(
         if name is not None and answer.status == _ABSENT and branch is None:
             continue
         session.refuse(answer)
-        if as_json:
-            echo_json(answer.body)
-        elif name is not None:
-            echo(f"{answer.body['title']}\n\n{answer.body['body']}")
-        else:
-            rows = [(each, found["name"], *_flakes(found)) for found in answer.body["flaky_checks"]]
-            for line in table(rows):
-                echo(line.strip())
+        found.append((each, answer.body))
+    if as_json:
+        bodies = [body for _, body in found]
+        echo_json(bodies[0] if branch is not None else {"repository": where, "queues": bodies})
+        return
+    rows = [(each, check["name"], *_flakes(check)) for each, body in found for check in body.get("flaky_checks", ())]
+    issues = [f"{body['title']}\n\n{body['body']}" for _, body in found if name is not None]
+    for line in issues or [row.strip() for row in table(rows)]:
+        echo(line)
+    if not issues and not rows:
+        echo(f"No {kind}{'' if name is None else f' {name}'} was flaky in the last 30 days.")
 
 
 _ABSENT = 404

@@ -255,7 +255,7 @@ _WAITS = {
 }
 _FIGURES = (
     *("table", "name", "first", "last", "pull_requests", "reruns", "seconds", "ci_seconds"),
-    *("ci_minutes", "ci_cost"),
+    *("ci_minutes", "ci_cost", "runs", "failures", "people", "pull_requests_before"),
 )
 _PULLS = (
     *(
@@ -513,8 +513,7 @@ def _job_figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
     rows += [("jobs", name, None, each) for name, each in _job_uses(jobs)]
     rows += [("job_reasons", _named(each), each.departures, each.jobs) for each in jobs.reasons]
     for table, name, pulls, each in rows:
-        cost = None if each.cost is None else round(each.cost, 4)
-        yield table, name, first, last, pulls, None, None, None, round(each.minutes, 2), cost
+        yield table, name, first, last, pulls, None, None, None, *_billed(each)
 
 
 def _named(each: ReasonCount | JobReason) -> str:
@@ -522,7 +521,13 @@ def _named(each: ReasonCount | JobReason) -> str:
 
 
 def _flaky_row(table: str, count: RerunCount, first: str, last: str) -> Sequence[Cell]:
-    return table, count.name, first, last, count.pulls, count.reruns, count.waited, count.ci_seconds
+    jobs = (None, None) if count.jobs is None else _billed(count.jobs)
+    before = (count.runs, count.failures, count.people, count.pulls_before)
+    return table, count.name, first, last, count.pulls, count.reruns, count.waited, count.ci_seconds, *jobs, *before
+
+
+def _billed(jobs: JobFigures) -> tuple[Cell, Cell]:
+    return round(jobs.minutes, 2), None if jobs.cost is None else round(jobs.cost, 4)
 
 
 def _pull_row(scope: Scope, each: Departure) -> Sequence[Cell]:

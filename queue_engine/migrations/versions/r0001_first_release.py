@@ -449,6 +449,9 @@ def _departures() -> None:
         sa.Column("waited", sa.Double(), nullable=False),
         sa.Column("runs", sa.Integer(), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("ci_minutes", sa.Double(), nullable=False),
+        sa.Column("ci_cost", sa.Double(), nullable=False),
+        sa.Column("priced", sa.Double(), nullable=False),
     )
     op.create_index(
         "ix_flaky_days_repository_id_base_branch_day", "flaky_days", ["repository_id", "base_branch", "day"]

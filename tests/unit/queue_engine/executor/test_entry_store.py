@@ -264,6 +264,7 @@ async def test_rerun_and_flaky_are_in_the_timeline_with_their_checks(scene: Setu
     recorded = await events_of(scene)
     failing = [{"check": "ci", "url": failed.url, "jobs": ["ci"]}]
     rerun = {"head": "head-2", "checks": ["ci"], "check_seconds": {"ci": 30}, "failing": failing}
+    rerun |= {"check_jobs": {"ci": {"minutes": 1.0, "cost": None}}}
     assert recorded["rerun"].data == rerun
     assert recorded["flaky"].data == {"head": "head-2", "checks": ["ci"]}
     assert recorded["ready"].data["check_seconds"] == {"ci": 60}, "the first run is in the other event"
