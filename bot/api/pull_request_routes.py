@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from aiohttp import web
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from bot.api import routes
 from bot.api.api_errors import ApiError
@@ -16,7 +16,7 @@ from bot.api.permissions import Access
 from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import DequeuedAnswer, EffectAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
-from queue_engine.commands.commands import parse_priority
+from queue_engine.commands.commands import MAX_POINTS, PRIORITIES, parse_priority
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
 from queue_engine.domain.facts import PullRequest
@@ -49,11 +49,22 @@ class HeadQuery(Payload):
     state: Literal["open", "all"] = "open"
 
 
+_PRIORITY = rf"^(?:{'|'.join(PRIORITIES)}|-?(?:{MAX_POINTS}|[0-9]{{1,3}}))$"
+
+
+def _points(word: str) -> int:
+    if (points := parse_priority(word)) is None:
+        raise ValueError(f"a priority is {', '.join(PRIORITIES)}, or a number from -{MAX_POINTS} to {MAX_POINTS}")
+    return points
+
+
 class EffectQuery(Payload):
     """Parameters of a preview: what would be done, and the priority, as points or `high`, `normal`, `low`."""
 
     do: ControlKind
-    priority: str = Field("high", max_length=16)
+    priority: Annotated[int, BeforeValidator(_points), WithJsonSchema({"type": "string", "pattern": _PRIORITY})] = (
+        Field("high", validate_default=True)
+    )
 
 
 class PullAnswer(AnswerModel):
@@ -203,15 +214,13 @@ class QueueRoutes(Routes):
         """Answer 200, and do nothing; 400: no such priority; 404: hidden repository, or it is not queued."""
         engine, repository = self._engine, await self._access.readable(request)
         asked, number = query(request, EffectQuery), routes.number_of(request)
-        if (points := parse_priority(asked.priority)) is None:
-            raise ApiError(400, "a priority is high, normal, low, or a number from -1000 to 1000")
         async with engine.store.reading() as tx:
             entry = await tx.entries.find(repository.id, number)
         if entry is None:
             raise ApiError(404, f"pull request {number} is not queued")
         policy = await engine.policies.of(repository, entry.base_branch)
         async with engine.store.reading() as tx:
-            found = await load_control_effect(tx, asked.do, entry, points, policy, engine.clock.now())
+            found = await load_control_effect(tx, asked.do, entry, asked.priority, policy, engine.clock.now())
         return web.json_response(EffectAnswer.of(found).model_dump(mode="json"))
 
     @read(
