@@ -57,7 +57,7 @@ class _Search:
         _, pull = found
         if not pull.open:
             return RequiredLanding(LandingState.LANDED if pull.merged else LandingState.ENDED, name)
-        path = await self._path(name, self.home, (f"#{self.pull.number}",))
+        path = await self._path(name, self.home, (f"#{self.pull.number}",), set())
         return (
             RequiredLanding(LandingState.OPEN, name)
             if path is None
@@ -99,8 +99,13 @@ class _Search:
             return "is in its queue"
         return "is ready" if is_ready_but_for_set(entry, members) else _NOT_READY
 
-    async def _path(self, name: str, within: Repository, path: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return the path from the pull request over this one back to itself; None if there is none."""
+    async def _path(
+        self, name: str, within: Repository, path: tuple[str, ...], passed: set[str]
+    ) -> tuple[str, ...] | None:
+        """Return the path from the pull request over this one back to itself; None if there is none.
+
+        It follows no pull request that it has `passed`: strangers who name each other make endless paths.
+        """
         found = await self._find(name, within)
         if found is None:
             return None
@@ -109,10 +114,11 @@ class _Search:
         shown = f"#{pull.number}" if own else f"{repository.full_name}#{pull.number}"
         if own and pull.number == self.pull.number:
             return (*path, shown)
-        if not pull.open or shown in path:
+        if not pull.open or shown in passed:
             return None
+        passed.add(shown)
         for each in required_names(pull, repository)[:MOST]:
-            if (further := await self._path(each, repository, (*path, shown))) is not None:
+            if (further := await self._path(each, repository, (*path, shown), passed)) is not None:
                 return further
         return None
 

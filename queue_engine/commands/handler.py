@@ -556,7 +556,7 @@ class Commands:
             return await self._keep(context, comment, refusal, before)
         async with self._engine.change() as change:
             reply = await self._execute_in(change, context, request)
-            return await self._put(change, context, comment, (*before, reply))
+            return await self._put(change, context, comment, reply, before)
 
     async def _prepare(self, context: CommandContext, request: CommandRequest) -> Reply | None:
         """Do the part that calls GitHub; return the reply, unless the rest is done in a transaction."""
@@ -592,13 +592,16 @@ class Commands:
         self, context: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]
     ) -> tuple[Reply, ...]:
         async with self._engine.change() as change:
-            return await self._put(change, context, comment, (*before, reply))
+            return await self._put(change, context, comment, reply, before)
 
     async def _put(
-        self, change: Change, context: CommandContext, comment: int, replies: tuple[Reply, ...]
+        self, change: Change, context: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]
     ) -> tuple[Reply, ...]:
-        """Store the replies, and put the comment into the outbox."""
+        """Store the reply after those `before`, and put the comment into the outbox."""
         repository, pull = context.repository, context.pull
+        # The test of a `/try` may have changed its reply since.
+        stored = await change.tx.answers.lock(repository.id, pull.number, comment)
+        replies = (*(before if stored is None else stored.replies[: len(before)]), reply)
         answer = CommandReply(at=change.now, by=context.by, replies=replies)
         await change.tx.answers.put(repository.id, pull.number, comment, answer)
         await notices.announce_reply(

@@ -330,9 +330,8 @@ async def _hold_later_ones(change: Change, entry: Entry, policy: Policy | None) 
     if not entry.is_ready:
         return
     lacks = UnmetRequirement(Reason.DEPENDENCY_OPEN, f"#{entry.number}")
-    for other in await change.tx.entries.ordered(entry.queue_id):
-        if entry.number not in lands_before(other):
-            continue
+    # They are read each time: one that names several of a chain may have left with another one of them.
+    while (other := await _next_after(change, entry)) is not None:
         if policy is None or not other.head_proved or other.run.merge_requested_at is not None:
             # A pass proves the head first, or follows the merge; then it finds the name in the description.
             kept = tuple(each for each in other.depends_on if each != lacks.detail)
@@ -340,6 +339,12 @@ async def _hold_later_ones(change: Change, entry: Entry, policy: Policy | None) 
             await change.tx.queues.wake(other.queue_id, change.now)
         else:
             await unready(change, other, (lacks,), policy)
+
+
+async def _next_after(change: Change, entry: Entry) -> Entry | None:
+    """Return the first entry in the queue that was to land after this one; None if there is none."""
+    ordered = await change.tx.entries.ordered(entry.queue_id)
+    return next((each for each in ordered if entry.number in lands_before(each)), None)
 
 
 async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:

@@ -70,6 +70,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
     await read_members(state, [entries[number] for number in new.content])
     if await sets_aside(state, [entries[number] for number in new.content], memory.base_tip):
         return False
+    read = {number for number in new.content if (entries[number].id, entries[number].version) in state.verified}
     tested = [entries[number] for number in sorted(new.tested)]
     if await lacks_required(state, tested) or not await _heads_as_planned(state, tested, memory):
         return False
@@ -79,6 +80,9 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         methods.append(method)
         snapshot = state.verified[entry.id, entry.version].snapshot
         tip = (snapshot and snapshot.base_tip) or tip
+    # One request for several answers for none of them at times, and for no single one: these were read since.
+    if await sets_aside(state, [entries[number] for number in new.content if number not in read], memory.base_tip):
+        return False
     if tip is None or tip != memory.base_tip:
         # The pass plans again on the tip that the snapshot shows; a move of the base compares it in any case.
         await state.remember(memory if tip is None else base_moved(memory, tip))

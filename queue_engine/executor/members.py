@@ -192,7 +192,7 @@ async def sets_aside(state: TrainState, entries: Sequence[Entry], tip: str | Non
 
     Returns whether there are any.
 
-    The entries were read. `tip` is that of the base. Raises GitHubError.
+    One that this pass has not read is not judged. `tip` is that of the base. Raises GitHubError.
     """
     async with state.engine.store.reading() as tx:
         asked = [each.number for each in entries if _asked_alone(await tx.consents.of(each))]

@@ -18,7 +18,7 @@ from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeEr
 from queue_engine.domain.facts import CheckState, PullRequest, RequiredCheck
 from queue_engine.domain.known_facts import PullRequestState, of_pull
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.notice import CommandReply, ReplyKind
+from queue_engine.domain.notice import ReplyKind
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
@@ -94,7 +94,7 @@ class RunRequests:
         if result is not None:
             await self._clean(repository, number, facts, cancels=result[0] is ReplyKind.TRY_ENDED)
         async with self._engine.change() as change:
-            await self._put(change, job, policy, answer, at, facts, result)
+            await self._put(change, job, policy, at, facts, result)
         if result is not None:
             _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
             return None
@@ -146,7 +146,10 @@ class RunRequests:
         trigger = await self._known_trigger(queue, policy) or (None if choice is None else choice.trigger)
         if trigger is None:
             return ReplyKind.TRY_ENDED, "nothing is proved to start CI on a branch of IMQ; `imq doctor` says what lacks"
-        before = [(f"#{each.number}", each.head) for each in ahead if each.number != pull.number]
+        own = f"{repository.full_name}:"
+        # A fork's commits get no branch of the repository here, as CI has its secrets there.
+        earlier = [each for each in ahead if each.number != pull.number and (each.head_branch or "").startswith(own)]
+        before = [(f"#{each.number}", each.head) for each in earlier]
         facts["on"] = " + ".join((f"{base}@{tip.sha[:_SHORT]}", *(name for name, _ in before)))
         built = await self._build(repository, pull, tip.sha, [head for _, head in before])
         if built is None:
@@ -249,13 +252,16 @@ class RunRequests:
         change: Change,
         job: Job,
         policy: Policy,
-        answer: CommandReply,
         at: int,
         facts: dict[str, Any],
         result: _Ended | None,
     ) -> None:
         """Store the state of the test; with a result the comment shows this reply, also after later ones."""
         repository, number = Repository(**job.request["repository"]), job.request["number"]
+        # Later commands of the same comment may have got their replies since.
+        answer = await change.tx.answers.lock(repository.id, number, job.request["comment"])
+        if answer is None:
+            return
         reply = answer.replies[at].model_copy(update={"facts": facts})
         if result is not None:
             kind, detail = result

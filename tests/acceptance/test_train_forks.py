@@ -124,6 +124,16 @@ async def test_fork_that_changes_what_ci_runs_reaches_no_branch_of_the_repositor
         assert main.files("main")[path] == text
 
 
+async def test_fork_that_is_queued_by_itself_reaches_no_branch_of_the_repository(tmp_path: Path) -> None:
+    """P4: IMQ reads one pull request by another request than several; without an approval it lands by its own head."""
+    async with a_watched_train(tmp_path) as (trains, watch):
+        pull = trains.world.open("idea", by=None, fork_of="fan", files={"idea.py": "idea\n"})
+        await trains.world.pass_time(CI_TIME * 2)
+        pull.label(LABEL, by="mona")
+        await trains.world.until(lambda: pull.merged)
+        assert "idea.py" not in watch.files
+
+
 async def test_fork_says_why_it_is_tested_alone_and_joins_a_train_once_it_is_approved(tmp_path: Path) -> None:
     """P6: while others are ahead of it, its state has the reason; the approval of that head is enough."""
     async with a_watched_train(tmp_path) as (trains, watch):

@@ -67,3 +67,29 @@ async def test_what_follows_one_that_leaves_its_train_waits_for_it(world: World,
     first.label(LABEL, by="mona")
     await world.until(lambda: later.merged, within=CI_TIME * 20)
     assert landed(world, first, later) == [first, later]
+
+
+async def test_one_that_names_a_whole_chain_leaves_the_train_with_it(world: World) -> None:
+    """P2, P3: the first of the chain leaves, and each of the others waits for it outside."""
+    first, second, third = await pulls(world, "", "Depends-On: #{0}", "Depends-On: #{0}, #{1}")
+    queue_all([first, second, third])
+    await world.pass_time(CI_TIME / 2)
+    assert [each.number for each in await world.entries()] == [first.number, second.number, third.number]
+    first.unlabel(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    assert await world.entries() == ()
+    assert all("lands after that" in world.comment(each) for each in (second, third))
+    first.label(LABEL, by="mona")
+    await world.until(lambda: all(each.merged for each in (first, second, third)), within=CI_TIME * 20)
+
+
+async def test_strangers_who_name_each_other_hold_up_nothing(world: World) -> None:
+    """P5: each of many pull requests names ten others, so that the paths among them are too many to follow."""
+    names = [world.open(f"idea-{at}", by=None, fork_of="fan") for at in range(14)]
+    for pull in names:
+        others = [f"#{each.number}" for each in names if each is not pull][:10]
+        pull.edit_body(f"Depends-On: {', '.join(others)}", by="fan")
+    later, other = await pulls(world, f"Depends-On: #{names[0].number}", "")
+    queue_all([later, other])
+    await world.until(lambda: other.merged, within=CI_TIME * 8)
+    assert "lands after that" in world.comment(later)

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from queue_engine.commands import handler
+from queue_engine.commands.commands import CommandRequest
+from queue_engine.domain.notice import Reply, ReplyKind
 from tests.acceptance.commenting import say
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -113,3 +116,44 @@ async def test_test_needs_no_trains(tmp_path: Path) -> None:
         (pull,) = await ready(world, "pull")
         assert "passed. It queued nothing." in await tried(world, pull)
         assert LABEL not in pull.labels
+
+
+async def test_test_on_the_queue_has_no_commit_of_a_fork(world: World) -> None:
+    """CI on a branch of the repository has its secrets: the fork's head is queued, and goes onto no such branch."""
+    (own,) = await ready(world, "own")
+    stranger = world.open("idea", by=None, fork_of="fan", files={"stolen.py": "print(secrets)\n"})
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    queue_all([stranger])
+    await world.pass_time(CI_TIME / 4)
+    assert [each.number for each in await world.entries()] == [stranger.number]
+    await say(world, own, "/try queue", by="mona")
+    await world.pass_time(CI_TIME / 4)
+    tests = [each for each in branches(world) if "/try-" in each]
+    assert tests
+    assert all("stolen.py" not in world.repository.files(each) for each in tests)
+    assert f"#{stranger.number}" not in world.comment(own)
+
+
+async def test_later_command_of_the_comment_keeps_the_result(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P6: a test that ends before the next command has its reply keeps its result."""
+    (pull,) = await ready(world, "pull")
+    store, key, queue = world.bot.engine.store, (world.repository.record.id, pull.number), handler.queue
+
+    async def queue_later(context: handler.CommandContext, request: CommandRequest) -> Reply:
+        assert context.comment is not None
+        async with store.transaction() as tx:
+            answer = await tx.answers.find(*key)
+            assert answer is not None
+            facts = answer.replies[0].facts | {"detail": "it has a conflict"}
+            ended = answer.replies[0].model_copy(update={"code": ReplyKind.TRY_ENDED, "facts": facts})
+            await tx.answers.put(*key, context.comment, answer.model_copy(update={"replies": (ended,)}))
+        return await queue(context, request)
+
+    monkeypatch.setattr(handler, "queue", queue_later)
+    await say(world, pull, "/try\n/queue", by="mona")
+    async with store.reading() as tx:
+        answer = await tx.answers.find(*key)
+    assert answer is not None
+    assert [each.code for each in answer.replies] == [ReplyKind.TRY_ENDED, ReplyKind.QUEUED]

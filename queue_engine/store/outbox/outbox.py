@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import BindParameter, Row, and_, bindparam, case, delete, func, or_, select, type_coerce, update
+from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, delete, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import DatabaseInstant, Insert, TableStore, Upsert
@@ -512,6 +512,7 @@ _NEWEST = (
     .limit(1)
 )
 _OF_COMMENT = _NEWEST.where(answers.c.comment_id == bindparam("its_comment"))
+_LOCK_COMMENT = _OF_COMMENT.with_for_update()
 _PURGE = delete(answers).where(answers.c.at < bindparam("before"))
 _PUT = Upsert(
     answers,
@@ -536,10 +537,16 @@ class CommandReplies(TableStore):
         """Return the newest reply on this pull request; with `comment_id` the reply to that comment."""
         its_own = {"its_repository": repository_id, "its_number": number}
         if comment_id is None:
-            found = await self._connection.execute(_NEWEST, its_own)
-        else:
-            found = await self._connection.execute(_OF_COMMENT, {**its_own, "its_comment": comment_id})
-        row = found.one_or_none()
+            return await self._read(_NEWEST, its_own)
+        return await self._read(_OF_COMMENT, {**its_own, "its_comment": comment_id})
+
+    async def lock(self, repository_id: int, number: int, comment_id: int) -> CommandReply | None:
+        """Return the reply to a comment, which no other transaction changes until this one ends."""
+        its_own = {"its_repository": repository_id, "its_number": number, "its_comment": comment_id}
+        return await self._read(_LOCK_COMMENT, its_own)
+
+    async def _read(self, statement: Select[Any], values: Mapping[str, int]) -> CommandReply | None:
+        row = (await self._connection.execute(statement, values)).one_or_none()
         return None if row is None else CommandReply.model_validate(dict(row._mapping))
 
     async def purge(self, before: datetime) -> int:
