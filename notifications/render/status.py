@@ -161,14 +161,18 @@ def job_text(figures: JobFigures) -> str:
 
 
 def cost_sentence(runs: int, jobs: JobFigures, delayed: int, *, holds: bool = False) -> str:
-    """Say what a control costs: the runs that it stops with their minutes, and how many pull requests it delays."""
+    """Say what a control costs: the runs that it stops with their minutes, and how many pull requests it delays.
+
+    Other CI than GitHub Actions has no minutes that IMQ knows.
+    """
     delays = "delays 1 pull request" if delayed == 1 else f"delays {delayed or 'no'} pull requests"
     count = "1 run" if runs == 1 else f"{runs} runs"
     if not runs:
         return f"It stops no run, and {delays}."
     if holds:
-        return f"It stops no run, and {delays}. Until it ends, {count} under way ({job_text(jobs)}) cannot land."
-    return f"It stops {count}, {job_text(jobs)}, and {delays}."
+        spent = f" ({job_text(jobs)})" if jobs.minutes else ""
+        return f"It stops no run, and {delays}. Until it ends, {count} under way{spent} cannot land."
+    return f"It stops {count}, {job_text(jobs)}, and {delays}." if jobs.minutes else f"It stops {count}, and {delays}."
 
 
 def ahead_sentence(ahead: Sequence[int], position: int, when: str = "") -> str:

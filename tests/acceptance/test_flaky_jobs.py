@@ -119,6 +119,8 @@ async def test_flake_is_recorded_once_with_its_test_and_counted_beside_all_runs(
         assert (check.name, check.failures, check.pulls, check.people, check.reruns) == ("unit", 3, 1, 1, 3)
         assert check.runs == 5
         assert check.waited > 0
+        assert check.jobs is not None
+        assert check.jobs.minutes >= check.reruns
         assert check.listed_until == world.clock.now().date()
         assert (test.name, test.pulls) == ("pay::test_card", 1)
         assert 0 < world.requests(*READS) <= 2 * 2

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from notifications.render import replies as texts
 from notifications.render.comment import render_comment
+from notifications.render.status import cost_sentence
 from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import MARKER, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
+from queue_engine.rules.job_rates import NO_JOBS
 from tests.unit.notifications.hostile import NASTY, mentions, skeleton
 from tests.unit.notifications.notices import REPLIES, answer, entry_status, event, facts, of_kind
 
@@ -24,6 +26,12 @@ def comment(*codes: ReplyKind, by: str = "bob", command: str = "queue", **change
     """A comment that is there for the answer."""
     given = answer(*codes, by=by, command=command, **changes)
     return render_comment(of_kind(NoticeKind.ANSWERED), answer=given, facts=facts())
+
+
+def test_cost_without_jobs_of_github_actions_has_no_minutes() -> None:
+    """Unknown is not zero: other CI has no billed minutes."""
+    assert cost_sentence(1, NO_JOBS, 2) == "It stops 1 run, and delays 2 pull requests."
+    assert cost_sentence(1, NO_JOBS, 1, holds=True).endswith("Until it ends, 1 run under way cannot land.")
 
 
 def test_answers_every_code_has_its_words() -> None:
