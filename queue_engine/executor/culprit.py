@@ -160,7 +160,7 @@ class CulpritSteps:
         """Return the report of the check on a commit, if one of these workflow runs gave it; never a skipped one."""
         suites = {each.suite for each in runs}
         reports = await self._github.check_reports(self._repository, sha, frozenset({wanted}))
-        own = (each for each in reports if each.name == wanted.name and each.by_actions and each.suite in suites)
+        own = (each for each in reports if each.name == wanted.name and each.suite in suites)
         return next((each for each in own if not each.skipped), None)
 
     async def proceed(self, search: CulpritRecord) -> Hold | None:

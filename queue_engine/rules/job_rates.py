@@ -32,11 +32,13 @@ _CORES = re.compile(r"(\d+)[-_ ]?(?:v?cpus?|cores?)\b")
 _SELF_HOSTED = "self-hosted"
 
 
-def price_of(labels: Collection[str], own: Mapping[str, float], *, public: bool = False) -> float:
+def price_of(labels: Collection[str], own: Mapping[str, float], *, public: bool = False) -> float | None:
     """Return the price of a minute on the runner with these labels; `own` are prices by label, which come first.
 
-    Standard runners are free for public repositories, larger ones are not. Administrators choose the labels of larger
-    runners: one without a system counts as Linux, and without cores as a standard runner.
+    Standard runners are free for public repositories, larger ones are not. None where labels do not tell the runner:
+    administrators choose those of larger runners, and the one of a scale set of self-hosted runners ("About runner
+    scale sets" in GitHub's documents). A job that names a group alone has none (awslabs/aws-athena-query-federation
+    #1621, github-aws-runners/terraform-aws-github-runner #3548). Cores without a system count as Linux.
     """
     names = [each.casefold() for each in labels]
     if (known := next((own[each] for each in names if each in own), None)) is not None:
@@ -44,18 +46,19 @@ def price_of(labels: Collection[str], own: Mapping[str, float], *, public: bool 
     if _SELF_HOSTED in names:
         return 0.0
     text = " ".join(names)
-    system = next((each for each in ("windows", "macos") if each in text), "linux")
-    if system == "macos":
+    found = next((each for each in ("windows", "macos", "linux", "ubuntu") if each in text), None)
+    if found == "macos":
         larger = next((_LARGER_MACOS[each] for each in _LARGER_MACOS if each in text), None)
-    elif "gpu" in text:
-        larger = _GPU[system]
-    else:
-        system += " arm" if re.search(r"\barm(64)?\b", text) else ""
-        cores = _CORES.search(text)
-        larger = None if cores is None else _LARGER[system].get(int(cores[1]))
-    if larger is not None:
-        return larger
-    return 0.0 if public else _SLIM if "slim" in text else _STANDARD[system]
+        return larger or (0.0 if public else _STANDARD[found])
+    system = "windows" if found == "windows" else "linux"
+    if "gpu" in text:
+        return _GPU[system]
+    system += " arm" if re.search(r"\barm(64)?\b", text) else ""
+    if (cores := _CORES.search(text)) is not None:
+        return _LARGER[system].get(int(cores[1]))
+    if found is None or public:
+        return None if found is None else 0.0
+    return _SLIM if "slim" in text else _STANDARD[system]
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,12 @@ def test_edited_body_is_an_event_if_it_changes_what_lands_before(before: str, af
     assert _normalized("pull_request", edited) == (expected if matters else None)
 
 
+def test_edit_that_does_not_say_what_changed_is_an_event() -> None:
+    """GitHub left that out where a description had been empty, or became empty (odoo/runbot #743)."""
+    expected = _webhook_event("consent", action="edited", number=3, head_sha=None)
+    assert _normalized("pull_request", _pull_request("edited", changes={})) == expected
+
+
 def _comment(body: str | None, **parts: Any) -> dict[str, Any]:
     issue = {"number": 3, "pull_request": {"url": "x"}, "updated_at": "2026-01-02T03:04:06Z"}
     comment = {"id": 70, "body": body, "created_at": "2026-01-02T03:04:05Z"}

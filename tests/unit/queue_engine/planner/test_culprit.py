@@ -107,3 +107,32 @@ def test_environment_that_recovers_during_the_search_names_no_one() -> None:
     assert judge_culprit(recovered, reverts=False).outcome is CulpritOutcome.FLAKE
     fails = replace(search, results=(*search.results, CommitResult(1, passed=False, at=NOW)))
     assert judge_culprit(fails, reverts=False).named == 1
+
+
+@pytest.mark.parametrize(
+    ("results", "named", "test", "outcome", "agreed"),
+    [
+        ("f2b f0 f0 f0", None, None, CulpritOutcome.ENVIRONMENT, False),
+        ("f1b p0 p0 f1", None, None, CulpritOutcome.PUSHED, False),
+        ("f1b p1 f1 p1 f1 p1 f1 p1", None, None, CulpritOutcome.UNCERTAIN, False),
+        ("f1b p0 f1 p1 p1 p1 p1", 1, None, CulpritOutcome.UNCERTAIN, False),
+        ("f1b f1 f1 p0 p0", 1, 1, None, False),
+        ("f1b p0 p0 f1 f1", 1, 0, None, False),
+        ("p0 f1 p0 f1 p1 p1", 1, 1, None, False),
+        ("f1b p0 f1 p0 f1", 1, None, CulpritOutcome.NAMED, True),
+    ],
+)
+def test_results_end_a_search_or_ask_for_a_test(
+    results: str, named: int | None, test: int | None, outcome: CulpritOutcome | None, agreed: bool
+) -> None:
+    """P5: the environment, contradictions and pushes blame no one; a revert needs passes and failures in turn.
+
+    `p0` is a pass on the commit at place 0, `f1b` a failure in the base's own CI; the first one is there already.
+    """
+    given = results.split()
+    search = replace(a_search(max(int(each[1]) for each in given)), named=named)
+    if outcome is CulpritOutcome.PUSHED:
+        search = replace(search, commits=tuple(replace(each, number=None) for each in search.commits))
+    made = [CommitResult(int(each[1]), passed=each[0] == "p", at=NOW, on_base=each[2:] == "b") for each in given]
+    verdict = judge_culprit(replace(search, results=(*search.results, *made)), reverts=True)
+    assert (verdict.test, verdict.outcome, verdict.agreed) == (test, outcome, agreed)

@@ -1,0 +1,112 @@
+"""Open the revert of a landed pull request, or find the one that is there."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.admission.reverts import open_revert, queue_revert, revert_culprit
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job import Job
+from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
+from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.effects.context import Engine
+from queue_engine.store import Store
+from tests.store.test_landing_records import record
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Clock
+from tests.unit.queue_engine.examples import NOW, POLICY, REPOSITORY, pull
+
+MARK = "<!-- imq revert 1 -->"
+LANDED = replace(pull(), number=1, open=False, merged=True)
+REVERT = replace(pull(), number=9, body=MARK, author="imq[bot]")
+
+
+class GitHub:
+    """The pull requests of a repository; each revert gets the next number."""
+
+    def __init__(self, *pulls: PullRequest) -> None:
+        self.pulls = {each.number: each for each in (LANDED, *pulls)}
+        self.made: list[int] = []
+        self.closes = False
+        """Whether people close a pull request just before IMQ reads it by a snapshot."""
+
+    async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
+        return tuple(each for each in self.pulls.values() if each.open)
+
+    async def own_login(self) -> str:
+        return "imq[bot]"
+
+    async def pull_request(self, _repository: object, number: int) -> PullRequest:
+        return self.pulls[number]
+
+    async def snapshot(self, _repository: object, number: int, **_: object) -> Snapshot:
+        return Snapshot(replace(self.pulls[number], open=not self.closes), None, None)
+
+    async def revert_pull_request(self, *_: object) -> int:
+        number = max(self.pulls) + 1
+        self.pulls[number] = replace(REVERT, number=number)
+        self.made.append(number)
+        return number
+
+
+def engine_with(database: Database, github: GitHub) -> Engine:
+    policies = StaticPolicies(replace(POLICY, culprit=CulpritPolicy.REVERT))
+    return Engine(Store(database), cast(Any, github), Clock(), policies, random=lambda: 0.5, owner="w")
+
+
+@pytest.mark.parametrize(
+    ("there", "number"),
+    [
+        (REVERT, 9),
+        (replace(REVERT, author="mallory"), 10),
+        (replace(REVERT, body=MARK.replace("1", "11")), 10),
+        (replace(REVERT, open=False), 10),
+    ],
+)
+async def test_open_revert_of_ones_own_is_found_and_no_other(
+    sqlite_database: Database, there: PullRequest, number: int
+) -> None:
+    """P2, P4: the mark is found after a kill; anyone may copy it, and what is closed reverts nothing."""
+    github = GitHub(there)
+    assert (await open_revert(engine_with(sqlite_database, github), REPOSITORY, LANDED, by="ada")).number == number
+    assert github.made == [number][: number - 9]
+
+
+async def test_revert_that_was_closed_is_opened_again_and_an_open_one_is_not(sqlite_database: Database) -> None:
+    """People may close a revert, and ask for it later."""
+    github = GitHub()
+    engine = engine_with(sqlite_database, github)
+    for _ in range(2):
+        assert (await open_revert(engine, REPOSITORY, LANDED, by="ada")).number == 2
+    github.pulls[2] = replace(github.pulls[2], open=False)
+    assert (await open_revert(engine, REPOSITORY, LANDED, by="ada")).number == 3
+
+
+async def test_revert_that_has_closed_meanwhile_is_not_queued(sqlite_database: Database) -> None:
+    """P4: a read after a kill may show what people did in between."""
+    github = GitHub()
+    engine = engine_with(sqlite_database, github)
+    made = await open_revert(engine, REPOSITORY, LANDED, by="ada")
+    github.closes = True
+    assert await queue_revert(engine, REPOSITORY, LANDED, by="ada") == made
+
+
+@pytest.mark.parametrize("changes", [{"title": 'Revert "Change"'}, {"head_branch": "revert-7-change"}])
+async def test_culprit_that_is_a_revert_is_left_to_people(sqlite_database: Database, changes: dict[str, str]) -> None:
+    """P5: IMQ and people would revert each other for ever."""
+    github = GitHub(replace(LANDED, **cast(Any, changes)))
+    engine = engine_with(sqlite_database, github)
+    row = (BaseCommit("base-0"), BaseCommit("base-1", 1))
+    async with engine.store.transaction() as tx:
+        queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        search = await tx.culprits.add(
+            CulpritRecord(queue.id, "ci", row, (), NOW, named=1, outcome=CulpritOutcome.NAMED), REPOSITORY.id
+        )
+        landed = record(1) | {"members": [{"number": 1, "consents": [{"by": "ada"}]}]}
+        await tx.landings.add(landed, NOW, None, ())
+    job = cast(Job, SimpleNamespace(request={"queue_id": queue.id, "search": search.id}))
+    await revert_culprit(engine, job)
+    assert github.made == []

@@ -1,0 +1,221 @@
+"""A search for the culprit, step by step: which answers of GitHub count, and how it ends without one."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from queue_engine.core.database.database import Database
+from queue_engine.core.jobs.job import Hold
+from queue_engine.domain.culprit import (
+    REVERT_JOB,
+    BaseCommit,
+    CommitCheck,
+    CommitResult,
+    CulpritOutcome,
+    CulpritRecord,
+)
+from queue_engine.domain.errors import Forbidden
+from queue_engine.domain.facts import Branch, CheckReport, CheckState, WorkflowRun
+from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.domain.run import CandidateTrigger
+from queue_engine.effects.context import Engine
+from queue_engine.executor.culprit import CulpritSteps
+from queue_engine.store import Store
+from tests.store.test_landing_records import record
+from tests.support.policies import StaticPolicies
+from tests.unit.queue_engine.engine_setup import Clock
+from tests.unit.queue_engine.examples import HOUR, MINUTE, NOW, POLICY, REPOSITORY, report, workflow_run
+
+FAILED, PASSED, PENDING = CheckState.FAILED, CheckState.PASSED, CheckState.PENDING
+BRANCH = "imq/main/culprit-1-1"
+
+
+class GitHub:
+    """CI of a base branch: workflow runs and reports by commit. The suite of a run has its number."""
+
+    def __init__(self) -> None:
+        self.tip = "base-1"
+        self.runs: dict[str, list[WorkflowRun]] = {}
+        self.reports: dict[str, list[CheckReport]] = {}
+        self.wrote: list[tuple[str, object]] = []
+
+    def ran(self, sha: str, number: int, state: CheckState, conclusion: str | None = None, *, on: str = "main") -> None:
+        """Have a workflow run on a branch at a commit, with one job."""
+        made = report("ci", state, run=number * 10, workflow=number, conclusion=conclusion)
+        ended = {} if state is PENDING else {"status": "completed", "conclusion": made.conclusion}
+        self.runs.setdefault(sha, []).append(workflow_run(number, sha, branch=on, **ended))
+        self.reports.setdefault(sha, []).insert(0, made)
+
+    async def branch_tip(self, *_: object) -> Branch:
+        return Branch(self.tip, protected=True)
+
+    async def workflow_runs(self, _repository: object, sha: str) -> tuple[WorkflowRun, ...]:
+        return tuple(self.runs.get(sha, ()))
+
+    async def check_reports(self, _repository: object, sha: str, _required: object) -> tuple[CheckReport, ...]:
+        return tuple(self.reports.get(sha, ()))
+
+    async def workflow_files(self, *_: object) -> None:
+        raise Forbidden("no content may be read", status=403)
+
+    async def rerun(self, _repository: object, run: int) -> None:
+        self.wrote.append(("rerun", run))
+
+    async def create_branch(self, _repository: object, branch: str, _sha: str) -> None:
+        self.wrote.append(("create", branch))
+
+    async def delete_branch(self, _repository: object, branch: str) -> None:
+        self.wrote.append(("delete", branch))
+
+    async def dispatch_workflow(self, _repository: object, path: str, *_: object) -> None:
+        self.wrote.append(("dispatch", path))
+
+
+class Search:
+    """A stored search over one landing, whose tip failed by the job 10 of run 1."""
+
+    def __init__(self, store: Store) -> None:
+        self.github, self.store = GitHub(), store
+        self.engine = Engine(
+            store, cast(Any, self.github), Clock(), StaticPolicies(POLICY), random=lambda: 0.5, owner="w"
+        )
+        self.github.ran("base-1", 1, FAILED)
+
+    async def steps(self, culprit: CulpritPolicy = CulpritPolicy.NAME) -> CulpritSteps:
+        async with self.store.transaction() as tx:
+            queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        return CulpritSteps(self.engine, queue, replace(POLICY, culprit=culprit))
+
+    async def proceed(self, culprit: CulpritPolicy = CulpritPolicy.NAME, **stored: Any) -> CulpritRecord:
+        """Take the search on, and return it as it is stored then."""
+        steps = await self.steps(culprit)
+        commits = (BaseCommit("base-0"), BaseCommit("base-1", 1))
+        values: dict[str, Any] = {"app_id": 10, "workflow": 1, "job": 10, "run": 1, "trigger": CandidateTrigger.PUSH}
+        search = replace(CulpritRecord(1, "ci", commits, (failed(),), NOW), **values | stored)
+        async with self.store.transaction() as tx:
+            search = await tx.culprits.add(search, REPOSITORY.id)
+        await steps.proceed(search)
+        [found] = await self.stored()
+        return found
+
+    async def stored(self) -> tuple[CulpritRecord, ...]:
+        async with self.store.reading() as tx:
+            return await tx.culprits.of_queue(1)
+
+    async def begin(self, *former: CulpritRecord, tries: int = 0) -> Hold | None:
+        """Begin a search for a failure on the second of two landings."""
+        self.github.tip = "base-2"
+        async with self.store.transaction() as tx:
+            for number in (1, 2):
+                made = record(number) | {"checks": [{"names": ["ci"]}]}
+                made["landed"] = made["landed"] | {"commit": f"base-{number}"}
+                made["base"] = made["base"] | {"before": f"base-{number - 1}"}
+                await tx.landings.add(made, NOW + number * MINUTE, None, ())
+        return await (await self.steps()).begin("base-2", "ci", former, tries)
+
+
+def failed(place: int = 1, *, on_base: bool = True) -> CommitResult:
+    """A failure."""
+    return CommitResult(place, passed=False, at=NOW, on_base=on_base)
+
+
+def passed(place: int = 0) -> CommitResult:
+    """A pass on a branch of IMQ's."""
+    return CommitResult(place, passed=True, at=NOW)
+
+
+@pytest.fixture
+def search(sqlite_database: Database) -> Search:
+    return Search(Store(sqlite_database))
+
+
+def under_test(**changes: Any) -> dict[str, Any]:
+    """A test of the first commit that is under way."""
+    test = CommitCheck(0, BRANCH, NOW, published=True)
+    return {"rerun_ended": True, "tests": 1, "testing": replace(test, **changes)}
+
+
+async def test_job_that_was_cancelled_says_nothing(search: Search) -> None:
+    """P5: unknown never blames: the search goes by tests alone."""
+    search.github.ran("base-1", 1, FAILED, "cancelled")
+    search.github.reports["base-1"][0] = replace(search.github.reports["base-1"][0], run_id=11)
+    found = await search.proceed(rerun_at=NOW)
+    assert (found.rerun_ended, found.results) == (True, (failed(),))
+
+
+@pytest.mark.parametrize(("on", "conclusion"), [("other", "success"), (BRANCH, "skipped")])
+async def test_another_branchs_job_and_a_skipped_one_are_no_result(search: Search, on: str, conclusion: str) -> None:
+    """P5: the commit may also have run in a pull request, or in a train."""
+    search.github.ran("base-0", 2, PASSED, conclusion, on=on)
+    found = await search.proceed(**under_test())
+    assert (found.results, found.testing is None, found.polls) == ((failed(),), False, 1)
+
+
+async def test_test_without_a_result_in_time_ends_the_search_and_leaves_no_branch(search: Search) -> None:
+    """P5: every wait ends."""
+    found = await search.proceed(**under_test(since=NOW - 24 * HOUR))
+    assert (found.outcome, search.github.wrote) == (CulpritOutcome.UNCERTAIN, [("delete", BRANCH)])
+
+
+async def test_lost_rerun_leaves_the_decision_to_tests(search: Search) -> None:
+    """P5: GitHub refuses to rerun old runs, and may lose a request."""
+    found = await search.proceed(rerun_at=NOW - 6 * MINUTE)
+    assert (found.rerun_ended, found.testing) == (True, CommitCheck(0, BRANCH, NOW, published=True))
+
+
+async def test_test_by_dispatch_starts_each_workflow(search: Search) -> None:
+    """A branch alone starts nothing there."""
+    more = {"trigger": CandidateTrigger.DISPATCH, "workflows": ("a.yml",)}
+    await search.proceed(**under_test(published=False) | more)
+    assert search.github.wrote == [("create", BRANCH), ("dispatch", "a.yml")]
+
+
+async def test_search_ends_once_the_base_passes_again_or_people_turn_it_off(search: Search) -> None:
+    """P7: nothing is tested any more."""
+    assert (await search.proceed(CulpritPolicy.OFF)).outcome is CulpritOutcome.UNCERTAIN
+    search.github.tip = "fix"
+    search.github.ran("fix", 5, PASSED)
+    steps = await search.steps()
+    open_search = replace((await search.stored())[0], outcome=None, rerun_ended=True)
+    await steps.proceed(open_search)
+    assert [each.outcome for each in await search.stored()] == [CulpritOutcome.FIXED]
+    assert search.github.wrote == []
+
+
+@pytest.mark.parametrize("agreed", [False, True])
+async def test_only_runs_that_agree_have_the_culprit_reverted(search: Search, agreed: bool) -> None:
+    """P5: a search that ends before they do leaves the revert to people."""
+    rest = [passed(), failed(on_base=False)] * 2 if agreed else [passed(), passed(), *[failed(on_base=False)] * 11]
+    found = await search.proceed(CulpritPolicy.REVERT, rerun_ended=True, named=1, results=(failed(), failed(), *rest))
+    async with search.store.reading() as tx:
+        jobs = await tx.jobs.unfinished_requests(REVERT_JOB, REVERT_JOB)
+    assert (found.outcome, len(jobs)) == (CulpritOutcome.NAMED, int(agreed))
+
+
+async def test_search_goes_back_to_the_last_landing_that_passed(search: Search) -> None:
+    """P5: the base failed since the landing before this one, so that either may be the culprit."""
+    for number, state in enumerate((PASSED, FAILED, FAILED)):
+        search.github.ran(f"base-{number}", 20 + number, state)
+    await search.begin()
+    [found] = await search.stored()
+    assert [each.sha for each in found.commits] == ["base-0", "base-1", "base-2"]
+    assert (found.green_at, found.outcome) == (NOW, CulpritOutcome.NO_TRIGGER)
+
+
+async def test_base_that_is_red_since_a_search_has_no_second_one(search: Search) -> None:
+    """P5: each later landing fails, too, and its author has nothing to do with it."""
+    search.github.ran("base-2", 22, FAILED)
+    former = CulpritRecord(1, "ci", (BaseCommit("base-0"), BaseCommit("base-1", 1)), (failed(),), NOW)
+    assert await search.begin(replace(former, outcome=CulpritOutcome.NAMED, id=9)) is None
+    assert await search.stored() == ()
+
+
+@pytest.mark.parametrize("tries", [0, 5])
+async def test_failure_that_reads_do_not_show_is_read_again_five_times(search: Search, tries: int) -> None:
+    """P5: reads may lag behind the webhook; a rerun by people may have passed meanwhile."""
+    search.github.ran("base-2", 22, PASSED)
+    held = await search.begin(tries=tries)
+    assert held == (None if tries else Hold(timedelta(seconds=5), "check_unread"))
+    assert await search.stored() == ()
