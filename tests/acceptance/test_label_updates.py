@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.handlers import label_updates
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 UPDATE = "keep-updated"
@@ -45,6 +46,27 @@ async def test_labeled_pull_request_is_updated_when_it_gets_the_label_and_after_
     pull.unlabel(UPDATE, by="mona")
     await pushed(world)
     assert not contains_base(world, pull)
+    async with world.bot.engine.store.reading() as tx:
+        queue = await tx.queues.find(world.repository.record.id, "main")
+    assert queue is not None
+    assert not queue.label_updates, "a later push costs no request"
+
+
+async def test_only_the_latest_of_the_branch_that_was_pushed_are_updated(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P7: each update starts CI, so that a push updates a few, and none for another base branch."""
+    monkeypatch.setattr(label_updates, "MOST", 1)
+    world.repository.create_branch("release", "main")
+    old, new, other = world.open("old"), world.open("new"), world.open("other", base="release")
+    await configured(world)
+    for pull in (old, other, new):
+        pull.label(UPDATE, by="mona")
+    before = world.requests(UPDATES)
+    world.repository.push("release", {"notes.md": "1\n"}, "Note", by="rhea")
+    await pushed(world)
+    assert [contains_base(world, each) for each in (old, new, other)] == [False, True, False]
+    assert world.requests(UPDATES) == before + 1
 
 
 async def test_queued_pull_request_is_updated_by_its_queue_alone(world: World) -> None:
@@ -54,8 +76,9 @@ async def test_queued_pull_request_is_updated_by_its_queue_alone(world: World) -
     pull.label(UPDATE, by="mona")
     await world.pass_time(CI_TIME + MINUTE)
     pull.label(LABEL, by="mona")
+    await pushed(world)
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
-    assert world.requests(UPDATES) == 1
+    assert world.requests(UPDATES) == 2
 
 
 @pytest.mark.parametrize("case", ["no right", "a protected head", "another base", "no label configured"])

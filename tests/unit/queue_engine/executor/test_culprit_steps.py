@@ -149,6 +149,7 @@ async def test_job_that_was_cancelled_says_nothing(search: Search) -> None:
 async def test_another_branchs_job_and_a_skipped_one_are_no_result(search: Search, on: str, conclusion: str) -> None:
     """P5: the commit may also have run in a pull request, or in a train."""
     search.github.ran("base-0", 2, PASSED, conclusion, on=on)
+    search.github.runs["base-0"].append(workflow_run(3, "base-0", branch=BRANCH))
     found = await search.proceed(**under_test())
     assert (found.results, found.testing is None, found.polls) == ((failed(),), False, 1)
 
