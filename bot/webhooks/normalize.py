@@ -222,14 +222,14 @@ def _pull_request(event: PullRequestEvent, delivery: _Delivery) -> webhooks.Webh
         case "synchronize":
             return webhooks.HeadChange(**common, before=event.before, head_sha=pull.head.sha)
         case "edited":
-            parts, text = event.changes, event.changes.body
+            changes, text = event.changes, event.changes.body
             # Some edits of an empty description, or to one, came without what changed (odoo/runbot #743).
-            unknown = parts.base is None and parts.title is None and text is None
+            unknown = changes.base is None and changes.title is None and text is None
             before = "" if text is None else str(text.get("from") or "")
             reordered = unknown or (text is not None and order_lines(before) != order_lines(pull.body or ""))
-            if parts.base is None and parts.title is None and not reordered:
+            if changes.base is None and changes.title is None and not reordered:
                 return None
-            only_title = parts.base is None and not reordered
+            only_title = changes.base is None and not reordered
             return webhooks.StateChange(**common, title=pull.title if only_title else None)
         case "auto_merge_enabled":
             return webhooks.StateChange(**common, head_sha=pull.head.sha)

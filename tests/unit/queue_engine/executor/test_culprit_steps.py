@@ -173,7 +173,7 @@ async def test_test_by_dispatch_starts_each_workflow(search: Search) -> None:
     assert search.github.wrote == [("create", BRANCH), ("dispatch", "a.yml")]
 
 
-async def test_search_ends_once_the_base_passes_again_or_people_turn_it_off(search: Search) -> None:
+async def test_search_ends_once_the_base_passes_again_or_the_configuration_has_none(search: Search) -> None:
     """P7: nothing is tested any more."""
     assert (await search.proceed(CulpritPolicy.OFF)).outcome is CulpritOutcome.UNCERTAIN
     search.github.tip = "fix"

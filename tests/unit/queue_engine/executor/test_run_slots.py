@@ -53,17 +53,17 @@ async def test_entry_waits_if_its_run_may_need_the_runner(
 
 
 async def test_wait_is_announced_once_and_not_for_one_that_another_run_tests(scene: Setup) -> None:
-    """P6: IMQ looks for a free runner each half minute, and says it once."""
+    """P6: IMQ asks for a free runner each half minute, and announces it once."""
     _, behind = await two(scene)
     scene.github.reports = (report("gpu"),)
 
-    def look(*active: int) -> Awaitable[bool]:
+    def judged(*active: int) -> Awaitable[bool]:
         return set_aside_for_runner(scene.engine, [behind], ONE, active=active)
 
-    assert await look(behind.number)
+    assert await judged(behind.number)
     assert await events(scene) == []
     for _ in range(2):
-        assert await look()
+        assert await judged()
         async with scene.store.reading() as tx:
             behind = await tx.entries.get(behind.id) or behind
     assert [(number, reason) for number, _, reason in await events(scene)] == [(2, Reason.RUNNERS_BUSY)]

@@ -125,9 +125,9 @@ def test_environment_that_recovers_during_the_search_names_no_one() -> None:
 def test_results_end_a_search_or_ask_for_a_test(
     results: str, named: int | None, test: int | None, outcome: CulpritOutcome | None, agreed: bool
 ) -> None:
-    """P5: the environment, contradictions and pushes blame no one; a revert needs passes and failures in turn.
+    """P5: the environment, contradictions and pushes blame no one; a revert needs passes and failures alternately.
 
-    `p0` is a pass on the commit at place 0, `f1b` a failure in the base's own CI; the first one is there already.
+    `p0` is a pass on the commit at place 0, `f1b` a failure in the base's own CI, which follows the first one.
     """
     given = results.split()
     search = replace(a_search(max(int(each[1]) for each in given)), named=named)
