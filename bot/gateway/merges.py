@@ -137,7 +137,9 @@ async def disable_auto_merge(connection: Connection, repository: Repository, nod
 
 
 _REVERT = """mutation Revert($pull: ID!, $title: String!, $body: String!) {
-  revertPullRequest(input: {pullRequestId: $pull, title: $title, body: $body}) { revertPullRequest { number } }
+  revertPullRequest(input: {pullRequestId: $pull, title: $title, body: $body}) {
+    revertPullRequest { number headRefOid }
+  }
 }"""
 _UNEXPLAINED = "something went wrong"
 """GitHub's words for a fault of its own, such as a time limit."""
@@ -145,6 +147,7 @@ _UNEXPLAINED = "something went wrong"
 
 class _Reverted(ReadModel):
     number: int
+    head: str = Field(alias="headRefOid")
 
 
 class _RevertPayload(ReadModel):
@@ -157,7 +160,7 @@ class _RevertAnswer(ReadModel):
 
 async def revert_pull_request(
     connection: Connection, repository: Repository, node_id: str, title: str, body: str
-) -> int:
+) -> tuple[int, str]:
     """`revertPullRequest`, which only GraphQL has (changelog of 2023-01-27; cli/cli #8826 calls it).
 
     No source quotes what GitHub answers about a conflict, so each error of this field counts as one, unless its type or
@@ -172,7 +175,8 @@ async def revert_pull_request(
         check(answer, [("revertPullRequest",)])
     except Unsupported as missing:
         raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
-    return parse_answer(_RevertAnswer, answer.data).payload.revert.number
+    made = parse_answer(_RevertAnswer, answer.data).payload.revert
+    return made.number, made.head
 
 
 class HeadBranches:

@@ -4,10 +4,11 @@ GitHub makes the commit. The timeline has which pull request reverts which, and 
 which a job that died between the two finds it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import structlog
 
@@ -21,6 +22,7 @@ from queue_engine.domain.errors import Forbidden, Invalid, NotFound, StaleRead
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import EntryOrder, Repository
 from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.effects.landings import announce_culprit
 from queue_engine.store import Transaction
@@ -39,6 +41,8 @@ class Revert:
 
     number: int | None = None
     """The pull request that reverts it; None: GitHub opened none."""
+    head: str | None = None
+    """The commit that GitHub made for it; None: a job died before it stored that."""
     detail: str = ""
     """Why GitHub opened none, in its own words."""
     refused: RejectionError | None = None
@@ -67,6 +71,9 @@ async def queue_revert(
         entry = await tx.entries.find(repository.id, number)
     if entry is not None or not taken.pull.open:
         return opened
+    if opened.head not in (None, taken.pull.head_sha):
+        # Who asks for a revert consents to the commit that GitHub made, and to no push since.
+        return replace(opened, refused=RejectionError(Reason.HEAD_CHANGED))
     source = ConsentKind.REVERT if automatic else ConsentKind.COMMAND
     case, head = Case(repository, number), taken.pull.head_sha
     try:
@@ -119,29 +126,38 @@ async def open_revert(
     opened = await github.latest_pull_requests(repository)
     own_login = await github.own_login()
     async with engine.store.reading() as tx:
-        known = await revert_of(tx, repository.id, pull.number)
+        last = await _last_revert(tx, repository.id, pull.number)
+    known: int | None = last.get("revert")
     found = next((each.number for each in opened if mark in each.body and each.author == own_login), None)
     if known is not None and found is None:
         with _lagging():
             former = await github.pull_request(repository, known)
         found = known if former.open else None
+    head: str | None = last.get("head") if found == known else None
     if found is None:
         body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
         try:
-            found = await github.revert_pull_request(repository, pull.node_id, title or f'Revert "{pull.title}"', body)
+            title = title or f'Revert "{pull.title}"'
+            found, head = await github.revert_pull_request(repository, pull.node_id, title, body)
         except (Forbidden, Invalid) as refusal:
             return Revert(detail=refusal.message)
     if found != known:
+        data = {"by": by, "revert": found} | ({} if head is None else {"head": head})
         async with engine.change() as change:
             queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
-            await change.record(REVERTED, queue, number=pull.number, data={"by": by, "revert": found})
-    return Revert(found)
+            await change.record(REVERTED, queue, number=pull.number, data=data)
+    return Revert(found, head)
 
 
 async def revert_of(tx: Transaction, repository_id: int, number: int) -> int | None:
     """Return the last pull request by which IMQ reverts this one."""
+    return (await _last_revert(tx, repository_id, number)).get("revert")
+
+
+async def _last_revert(tx: Transaction, repository_id: int, number: int) -> Mapping[str, Any]:
+    """Return the facts of the last revert of a pull request; empty if there is none."""
     events = await tx.timeline.of_pull_request(repository_id, number)
-    return next((each.data["revert"] for each in reversed(events) if each.event == REVERTED), None)
+    return next((each.data for each in reversed(events) if each.event == REVERTED), {})
 
 
 def is_revert(pull: PullRequest) -> bool:

@@ -35,6 +35,8 @@ _log = structlog.get_logger("imq.try")
 
 _SHORT = 7
 _SHADOW = timedelta(hours=1)
+_LIMIT = timedelta(days=2)
+"""The longest test: IMQ keeps the reply, which has its state, for three days (`idempotency.KEPT`)."""
 _FIRST, _LONGEST = timedelta(seconds=15), timedelta(minutes=5)
 """How long IMQ waits before it reads the checks again, twice as long each time; and at most."""
 
@@ -54,7 +56,8 @@ async def request_run(
     under_way = await change.tx.jobs.unfinished_requests(TRY_JOB, f"{TRY_JOB}:{repository.id}:")
     if sum(each["by"].casefold() == by.casefold() for each in under_way) >= policy.tries:
         return f"{by} has {policy.tries} tests under way here, which is the limit" if policy.tries else "it is off here"
-    request = {"repository": asdict(repository), "number": pull.number, "comment": comment, "by": by}
+    its_own = {"number": pull.number, "base_branch": pull.base_branch, "comment": comment, "by": by}
+    request = {"repository": asdict(repository)} | its_own
     await change.tx.jobs.enqueue(kind=TRY_JOB, request=request, process_id=process, now=change.now)
     return {"head": pull.head_sha, "on": pull.base_branch, "on_queue": on_queue, "since": change.now.isoformat()}
 
@@ -82,23 +85,32 @@ class RunRequests:
         replies = () if answer is None else answer.replies
         at = next((place for place, each in enumerate(replies) if each.code is ReplyKind.TRYING), None)
         if answer is None or at is None:
+            # IMQ forgets replies after a while. The test may have waited for longer in shadow mode.
+            await self._clean(repository, number, {"base_branch": job.request["base_branch"]}, cancels=False)
             return None
         facts = dict(answer.replies[at].facts)
         policy = await self._engine.policies.of(repository, facts["base_branch"])
         try:
-            result = await self._step(repository, number, facts, policy)
-        except (Forbidden, Invalid, MergeError, NotFound) as refusal:
-            if isinstance(refusal, WriteRefused):
-                return Hold(_SHADOW)
-            result = (ReplyKind.TRY_ENDED, f"GitHub refused it: {refusal.message}")
-        if result is not None:
-            await self._clean(repository, number, facts, cancels=result[0] is ReplyKind.TRY_ENDED)
+            result = await self._result(repository, number, facts, policy)
+            if result is not None:
+                await self._clean(repository, number, facts, cancels=result[0] is ReplyKind.TRY_ENDED)
+        except WriteRefused:
+            return Hold(_SHADOW)
         async with self._engine.change() as change:
             await self._put(change, job, policy, at, facts, result)
         if result is not None:
             _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
             return None
         return Hold(min(_LONGEST, _FIRST * 2 ** min(job.claims, 8)))
+
+    async def _result(
+        self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy
+    ) -> _Ended | None:
+        """Do the next step; GitHub's refusal is a result, too."""
+        try:
+            return await self._step(repository, number, facts, policy)
+        except (Forbidden, Invalid, MergeError, NotFound) as refusal:
+            return ReplyKind.TRY_ENDED, f"GitHub refused it: {refusal.message}"
 
     async def _step(self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy) -> _Ended | None:
         """Do the next step, and note it in `facts`; return the result, if there is one.
@@ -228,7 +240,7 @@ class RunRequests:
             return ReplyKind.TRY_FAILED, ", ".join(dict.fromkeys(each.name for each in verdict.failed))
         if verdict.state is CheckState.PASSED and (counting or verdict.reported):
             return ReplyKind.TRY_PASSED, ""
-        limit = policy.timeouts.run
+        limit = min(policy.timeouts.run, _LIMIT)
         if self._engine.clock.now() - datetime.fromisoformat(facts["published"]) < limit:
             return None
         why = "its checks did not end in time" if verdict.reported else "no check reported on it"

@@ -178,6 +178,23 @@ async def test_revert_lands_through_the_queue_of_a_red_base_and_the_change_can_r
         world.unsettled = "the change that relands fails, and its author has not queued it"
 
 
+async def test_push_to_an_open_revert_is_no_part_of_a_later_request_to_revert(tmp_path: Path) -> None:
+    """P4: who comments `/revert` consents to the commit that GitHub made, whatever its branch has by now."""
+    async with a_bench(tmp_path, "off", trains=False) as bench:
+        world = bench.world
+        [bad] = await bench.land("bad")
+        bad.comment("/revert", by="mona")
+        await world.pass_time(timedelta(seconds=30))
+        revert = titled(world, f'Revert "{bad.record.title}"')
+        world.repository.push(revert.head_branch, {"more.py": "1\n"}, "More", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        assert await world.entry(revert) is None
+        bad.comment("/revert", by="mona")
+        await world.pass_time(CI_TIME * 2)
+        assert await replies(world, bad) == ["revert_opened"]
+        assert (revert.merged, await world.entry(revert)) == (False, None)
+
+
 @BOTH
 @AT_LAG
 async def test_culprit_is_reverted_without_being_asked_only_after_runs_agree_and_never_twice(

@@ -157,3 +157,18 @@ async def test_later_command_of_the_comment_keeps_the_result(world: World, monke
         answer = await tx.answers.find(*key)
     assert answer is not None
     assert [each.code for each in answer.replies] == [ReplyKind.TRY_ENDED, ReplyKind.QUEUED]
+
+
+@pytest.mark.parametrize("hours", [2, 80])
+async def test_repository_in_shadow_mode_keeps_a_test_only_until_it_leaves_it(world: World, hours: int) -> None:
+    """P2: IMQ writes nothing meanwhile; then it deletes the branches, also when it has forgotten the reply."""
+    (pull,) = await ready(world, "pull")
+    await say(world, pull, "/try", by="mona")
+    await world.pass_time(CI_TIME / 2)
+    files = world.repository.files("main")[".github/imq.yml"]
+    world.repository.push("main", {".github/imq.yml": f"mode: shadow\n{files}"}, "Watch", by="rhea")
+    await world.pass_time(timedelta(hours=hours))
+    assert len(branches(world)) == 2
+    world.repository.push("main", {".github/imq.yml": files}, "Queue", by="rhea")
+    await world.pass_time(timedelta(hours=2))
+    assert branches(world) == []

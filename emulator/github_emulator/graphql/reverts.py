@@ -41,7 +41,10 @@ def revert_pull_request(github: GitHub, caller: Caller, actor: Actor, given: dic
         actor=actor,
         options=PullRequestOptions(body, bool(given.get("draft"))),
     )
-    return {"clientMutationId": given.get("clientMutationId"), "revertPullRequest": {"number": opened.number}}
+    return {
+        "clientMutationId": given.get("clientMutationId"),
+        "revertPullRequest": {"number": opened.number, "headRefOid": sha},
+    }
 
 
 def _before(pull: PullRequest) -> str:
