@@ -19,6 +19,8 @@ MOST_BYTES = 5 * 1024 * 1024
 _MOST_OF_REPORT = 8 * 1024 * 1024
 _MOST_UNPACKED = 32 * 1024 * 1024
 _MOST_FILES = 500
+_ENTRY, _MOST_ENTRIES = b"PK\x01\x02", 5000
+"""What begins each entry of an archive's directory, which the standard library reads whole; and how many of them."""
 _MOST_RATIO = 200
 """Unpacked bytes for each packed one; reports repeat much, and have about 20."""
 _MOST_DEPTH = 64
@@ -47,7 +49,7 @@ class _Stop(Exception):
 def failed_tests(archive: bytes) -> tuple[str, ...]:
     """Return the tests that failed, as the reports in an archive name them; none where it is no archive of reports."""
     found: dict[str, None] = {}
-    if len(archive) > MOST_BYTES:
+    if len(archive) > MOST_BYTES or archive.count(_ENTRY) > _MOST_ENTRIES:
         return ()
     try:
         for report in _reports(archive):

@@ -93,3 +93,11 @@ def test_count_of_files_and_of_tests_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert failed_tests(archive(*((f"{each}.xml", cases(f"t{each}")) for each in range(4)))) == ("t0", "t1")
     monkeypatch.setattr(failing_reports, "_MOST_UNPACKED", 10)
     assert failed_tests(archive(("a.xml", cases("a")))) == ()
+
+
+def test_directory_of_very_many_files_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry takes 46 bytes: a hundred thousand fit into an archive, and would stop the process for seconds."""
+    whole = archive(("junit.xml", REPORT), *((f"{number}", "") for number in range(5000)))
+    opened: list[object] = []
+    monkeypatch.setattr(zipfile, "ZipFile", opened.append)
+    assert (failed_tests(whole), opened) == ((), [])
