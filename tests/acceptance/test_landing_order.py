@@ -106,10 +106,12 @@ async def test_pull_request_waits_for_one_of_another_repository(world: World, na
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("kind", ["missing", "hidden"])
+@pytest.mark.parametrize("kind", ["missing", "hidden", "read by strangers"])
 async def test_hidden_repository_reads_like_one_that_does_not_exist(world: World, kind: str) -> None:
-    """P4: the author may not read it, and learns nothing by naming it."""
-    secret = await other_repository(world, "acme/secret", people={"rhea": "maintain"})
+    """P4: the author may not read it, or anyone reads the comment in a public repository: neither learns of it."""
+    is_public = kind == "read by strangers"
+    world.repository.record.private = not is_public
+    secret = await other_repository(world, "acme/secret", people=None if is_public else {"rhea": "maintain"})
     secret.open_pull_request("Add", head="add", by="rhea", files={"add.py": "add\n"})
     (later,) = await pulls(world, f"Depends-On: acme/{'nowhere' if kind == 'missing' else 'secret'}#1")
     later.label(LABEL, by="rhea")

@@ -66,6 +66,8 @@ async def test_member_that_names_no_other_is_held_by_none(world: World) -> None:
     needed, user = await a_set(world)
     needed.edit_body("", by="mona")
     user.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=2))
+    assert "acme/library#1 does not name all of the set" in world.comment(user)
     needed.label(LABEL, by="mona")
     await world.until(lambda: needed.merged, within=CI_TIME * 4)
     await world.until(lambda: user.merged, within=CI_TIME * 30)

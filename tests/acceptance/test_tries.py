@@ -10,6 +10,7 @@ import pytest
 from queue_engine.commands import handler
 from queue_engine.commands.commands import CommandRequest
 from queue_engine.domain.notice import Reply, ReplyKind
+from queue_engine.executor.cleanup import try_branches
 from tests.acceptance.commenting import say
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -96,10 +97,14 @@ async def test_person_without_the_right_or_with_two_tests_gets_none(world: World
     assert "passed. It queued nothing." in world.comment(pulls[0])
 
 
-@pytest.mark.parametrize("at", ["building", "testing"])
+@pytest.mark.parametrize("at", ["building", "built", "testing"])
 async def test_killed_process_continues_the_test(world: World, at: str) -> None:
     """P2: each step may be repeated; the one comment has one result."""
     (pull,) = await ready(world, "pull")
+    if at == "built":
+        # The branches are there, and no record of them.
+        for branch in try_branches("main", pull.number):
+            world.repository.create_branch(branch, "main")
     await say(world, pull, "/try", by="mona")
     if at == "testing":
         await world.pass_time(CI_TIME / 2)
@@ -108,6 +113,16 @@ async def test_killed_process_continues_the_test(world: World, at: str) -> None:
     await world.pass_time(SOON)
     assert ("passed. It queued nothing." in world.comment(pull), world.spoken(pull)) == (True, 1)
     assert branches(world) == []
+
+
+async def test_test_without_a_result_ends(tmp_path: Path) -> None:
+    """P5: CI that never ends holds no branch."""
+    async with a_train_world(tmp_path, more="timeouts: {run: 30m}\n", ci={"finishes": False}) as world:
+        (pull,) = await ready(world, "pull")
+        await say(world, pull, "/try", by="mona")
+        await world.pass_time(timedelta(minutes=45))
+        assert "its checks did not end in time" in world.comment(pull)
+        assert branches(world) == []
 
 
 async def test_test_needs_no_trains(tmp_path: Path) -> None:

@@ -110,3 +110,39 @@ async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, r
     github.on("GET", "/repos/ada/engine/issues", Says([], headers=link))
     with pytest.raises(Unavailable, match="pages"):
         await gateway.labeled_pull_requests(repository, "merge-queue")
+
+
+def with_artifacts(github: GitHubDouble, location: str) -> None:
+    """A failed job whose annotation is a warning, and whose run has five archives of reports, stored elsewhere."""
+    within, archives = "/repos/ada/engine", range(1, 6)
+    warned = {"annotation_level": "warning", "title": "test_slow", "message": "deprecated"}
+    github.on("GET", f"{within}/check-runs/5/annotations", Says([warned]))
+    github.on("GET", f"{within}/actions/jobs/5", Says({"id": 5, "run_id": 7, "name": "unit"}))
+    listed = [{"id": each, "name": "junit", "size_in_bytes": 9, "expired": False} for each in archives]
+    github.on("GET", f"{within}/actions/runs/7/artifacts", Says({"total_count": 5, "artifacts": listed}))
+    for each in archives:
+        github.on("GET", f"{within}/actions/artifacts/{each}/zip", Says({}, 302, {"location": location}))
+
+
+async def test_three_archives_are_downloaded_without_the_token_and_a_warning_names_no_test(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P7: a run may upload hundreds."""
+    with_artifacts(github, f"{github.url}/storage")
+    github.on("GET", "/storage", Says({}))
+    assert await gateway.failed_tests(repository, [5]) == ()
+    asked = github.asked_for("GET", "/storage")
+    assert len(asked) == 3
+    assert all("authorization" not in each.headers for each in asked)
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["https://127.0.0.1/x", "file:///etc/passwd", "/x", "http://ada:word@127.0.0.1/x"]
+)
+async def test_download_from_no_address_of_its_own_kind_is_not_sent(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, elsewhere: str
+) -> None:
+    """Another scheme, no host, or credentials of somebody: GitHub's storage has none of them."""
+    with_artifacts(github, elsewhere)
+    with pytest.raises(Unavailable, match="no address of its own kind"):
+        await gateway.failed_tests(repository, [5])
