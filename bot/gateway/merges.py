@@ -163,8 +163,9 @@ async def revert_pull_request(
 ) -> tuple[int, str]:
     """`revertPullRequest`, which only GraphQL has (changelog of 2023-01-27; cli/cli #8826 calls it).
 
-    No source quotes what GitHub answers about a conflict, so each error of this field counts as one, unless its type or
-    its words say otherwise. Raises Invalid for that, and Forbidden where this GitHub has no such mutation.
+    No source quotes what GitHub answers about a conflict, so each error of this field counts as a refusal, unless its
+    type or its words say otherwise; without the right to push they say that there are no commits (flutter/cocoon,
+    `GraphQLRevertMethod`). Raises Invalid for that, and Forbidden where this GitHub has no such mutation.
     """
     try:
         answer = await connection.ask(repository, _REVERT, {"pull": node_id, "title": title, "body": body})

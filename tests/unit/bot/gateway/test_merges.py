@@ -1,11 +1,11 @@
-"""Merges in the background."""
+"""Merges in the background, and reverts."""
 
 from typing import Any
 
 import pytest
 
 from bot.gateway import Gateway
-from queue_engine.domain.errors import GitHubError, HeadConflict, NotFound, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound, Unavailable
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import MergeState, PendingMerge
@@ -62,3 +62,24 @@ async def test_result_of_a_merge_in_the_background_is_read_by_its_name(
     assert await gateway.pending_merge(repository, 3, "u-1") == PendingMerge(MergeState.FAILED, "Merge conflict")
     with pytest.raises(Unavailable, match="vanished"):
         await gateway.pending_merge(repository, 3, "u-1")
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        ({"type": "UNPROCESSABLE", "message": "This could not be reverted automatically."}, Invalid),
+        ({"type": "UNPROCESSABLE", "message": "No commits between main and revert-3-x"}, Invalid),
+        ({"message": "Something went wrong while executing your query."}, Unavailable),
+        ({"type": "FORBIDDEN", "message": "Resource not accessible by integration"}, GitHubError),
+        ({"extensions": {"code": "undefinedField"}, "message": "Field 'revertPullRequest' doesn't exist"}, Forbidden),
+    ],
+)
+async def test_revert_that_github_does_not_open_says_why(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, error: dict[str, Any], raised: type[GitHubError]
+) -> None:
+    """Without the right to push, GitHub's words are those of a revert without commits (flutter/cocoon)."""
+    path = ["mutation Revert", "revertPullRequest"] if "extensions" in error else ["revertPullRequest"]
+    data = {} if "extensions" in error else {"data": {"revertPullRequest": None}}
+    github.on("POST", "/graphql", Says({"errors": [error | {"path": path}]} | data))
+    with pytest.raises(raised, match=error["message"][:20]):
+        await gateway.revert_pull_request(repository, "PR_3", "Revert", "body")

@@ -45,11 +45,11 @@ class GitHub:
     async def snapshot(self, _repository: object, number: int, **_: object) -> Snapshot:
         return Snapshot(replace(self.pulls[number], open=not self.closes), None, None)
 
-    async def revert_pull_request(self, *_: object) -> int:
+    async def revert_pull_request(self, *_: object) -> tuple[int, str]:
         number = max(self.pulls) + 1
         self.pulls[number] = replace(REVERT, number=number)
         self.made.append(number)
-        return number
+        return number, REVERT.head_sha
 
 
 def engine_with(database: Database, github: GitHub) -> Engine:

@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 
 from queue_engine.domain.facts import CheckReport, CheckState, WorkflowRun
+from queue_engine.domain.policy import RerunLimit
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN
 from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadFact, Rerun, Save, Wait
 from queue_engine.planner.check_limits import check_limit
-from queue_engine.planner.check_outcome import failure_of, rerun_answered
+from queue_engine.planner.check_outcome import allowed_reruns, failure_of, rerun_answered
 from queue_engine.planner.decide import decide
 from queue_engine.rules.check_progress import with_reports
 from queue_engine.rules.checks import rerun_names, run_key
@@ -176,3 +177,12 @@ def test_rerun_in_doubt_is_asked_for_again_only_of_a_proved_run_and_in_time(
     blamed = Dequeue(Reason.CHECKS_FAILED, None, (OLD,))
     facts = facts_with(rules=rules("ci"), reports=(OLD,), workflow_runs=runs, pull=pull())
     assert decide(ASKED, facts, POLICY, NOW + after) == (action or blamed)
+
+
+@pytest.mark.parametrize(("names", "until", "more"), [("ci", 0, 2), ("ci other", 0, 0), ("ci", -1, 0)])
+def test_more_reruns_are_for_checks_that_are_all_listed_as_flaky(names: str, until: int, more: int) -> None:
+    """Another failure beside it may be the change's, and a listing ends with its day."""
+    listed = RerunLimit("ci", (NOW + timedelta(days=until)).date())
+    policy = replace(POLICY, checks=replace(POLICY.checks, flaky=(listed,)))
+    reports = [report(name, CheckState.FAILED) for name in names.split()]
+    assert allowed_reruns(reports, policy, NOW) == POLICY.checks.reruns + more
