@@ -109,8 +109,10 @@ async def revert_culprit(engine: Engine, job: Job) -> None:
     if is_revert(pull):
         return
     done = await queue_revert(engine, repository, pull, by=by, automatic=True)
-    if done.number is None:
-        _log.warning("no_revert", repository=repository.full_name, number=number, error=done.detail)
+    if done.number is None or done.refused is not None:
+        # The culprit's comment still says what people can do.
+        why = done.detail if done.refused is None else done.refused.reason.value
+        _log.warning("no_revert", repository=repository.full_name, number=number, error=why)
         return
     async with engine.change() as change:
         search = replace(search, revert=done.number)

@@ -32,6 +32,8 @@ class GitHub:
         self.made: list[int] = []
         self.closes = False
         """Whether people close a pull request just before IMQ reads it by a snapshot."""
+        self.pushed: str | None = None
+        """The commit of each revert, if somebody pushes just after GitHub made it."""
 
     async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
         return tuple(each for each in self.pulls.values() if each.open)
@@ -49,7 +51,7 @@ class GitHub:
         number = max(self.pulls) + 1
         self.pulls[number] = replace(REVERT, number=number)
         self.made.append(number)
-        return number, REVERT.head_sha
+        return number, self.pulls[number].head_sha if self.pushed is None else self.pushed
 
 
 def engine_with(database: Database, github: GitHub) -> Engine:
@@ -94,11 +96,8 @@ async def test_revert_that_has_closed_meanwhile_is_not_queued(sqlite_database: D
     assert await queue_revert(engine, REPOSITORY, LANDED, by="ada") == made
 
 
-@pytest.mark.parametrize("changes", [{"title": 'Revert "Change"'}, {"head_branch": "revert-7-change"}])
-async def test_culprit_that_is_a_revert_is_left_to_people(sqlite_database: Database, changes: dict[str, str]) -> None:
-    """P5: IMQ and people would revert each other for ever."""
-    github = GitHub(replace(LANDED, **cast(Any, changes)))
-    engine = engine_with(sqlite_database, github)
+async def culprit_job(engine: Engine) -> Job:
+    """The job that reverts a culprit, #1, that `ada` queued."""
     row = (BaseCommit("base-0"), BaseCommit("base-1", 1))
     async with engine.store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
@@ -107,6 +106,26 @@ async def test_culprit_that_is_a_revert_is_left_to_people(sqlite_database: Datab
         )
         landed = record(1) | {"members": [{"number": 1, "consents": [{"by": "ada"}]}]}
         await tx.landings.add(landed, NOW, None, ())
-    job = cast(Job, SimpleNamespace(request={"queue_id": queue.id, "search": search.id}))
-    await revert_culprit(engine, job)
+    return cast(Job, SimpleNamespace(request={"queue_id": queue.id, "search": search.id}))
+
+
+@pytest.mark.parametrize("changes", [{"title": 'Revert "Change"'}, {"head_branch": "revert-7-change"}])
+async def test_culprit_that_is_a_revert_is_left_to_people(sqlite_database: Database, changes: dict[str, str]) -> None:
+    """P5: IMQ and people would revert each other for ever."""
+    github = GitHub(replace(LANDED, **cast(Any, changes)))
+    engine = engine_with(sqlite_database, github)
+    await revert_culprit(engine, await culprit_job(engine))
     assert github.made == []
+
+
+async def test_revert_that_is_not_queued_is_not_announced_as_queued(sqlite_database: Database) -> None:
+    """P4, P6: somebody pushed to it, which `ada` has not consented to; her comment still says what to do."""
+    github = GitHub()
+    github.pushed = "made-by-github"
+    engine = engine_with(sqlite_database, github)
+    job = await culprit_job(engine)
+    await revert_culprit(engine, job)
+    async with engine.store.reading() as tx:
+        [search] = await tx.culprits.of_queue(job.request["queue_id"])
+        assert await tx.entries.of_repository(REPOSITORY.id) == ()
+    assert (github.made, search.revert) == ([2], None)
