@@ -1,13 +1,14 @@
 """Normalize deliveries to events of the engine, or to nothing. Pure functions."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from bot.gateway.conversions import ACTIONS, PASSING_CONCLUSIONS
 from bot.webhooks.payloads import (
+    BranchName,
     CheckRunEvent,
     CheckSuiteEvent,
     CommentEvent,
@@ -133,6 +134,7 @@ def of_review_thread_event(event: ReviewThreadEvent) -> tuple[Fact, ...]:
 
 
 _BRANCH_PREFIX = "refs/heads/"
+_OWN_BRANCHES = "imq/", "imq-build/"
 
 CONFIGURATION = ".github/imq.yml"
 """The path of a repository's configuration."""
@@ -307,10 +309,15 @@ def _check_run(event: CheckRunEvent, delivery: _Delivery) -> webhooks.WebhookEve
         check_started=run.started_at,
         check_ended=run.completed_at,
         by_actions=run.app is not None and run.app.slug == ACTIONS,
+        own_branch=_own_branch([run.check_suite] if run.check_suite else []),
         passed=run.conclusion in PASSING_CONCLUSIONS,
         skipped=run.conclusion == "skipped",
         facts=of_check_run_event(event),
     )
+
+
+def _own_branch(branches: Sequence[BranchName]) -> str | None:
+    return next((each.name for each in branches if each.name and each.name.startswith(_OWN_BRANCHES)), None)
 
 
 def _rerun(
@@ -355,6 +362,7 @@ def _status(event: StatusEvent, delivery: _Delivery) -> webhooks.WebhookEvent | 
         check_url=safe_link(event.target_url),
         check_ended=event.updated_at,
         passed=event.state == "success",
+        own_branch=_own_branch(event.branches),
         facts=of_status_event(event),
     )
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from queue_engine.core.read_model import ReadModel
 
@@ -182,6 +182,12 @@ class AppName(Id):
     slug: Word = ""
 
 
+class BranchName(ReadModel):
+    """The branch of a check suite, or one that has the commit of a status. A suite of a fork has none."""
+
+    name: Word | None = Field(default=None, validation_alias=AliasChoices("head_branch", "name"))
+
+
 class CheckRun(ReadModel):
     id: Identity | None = None
     name: Phrase
@@ -193,6 +199,7 @@ class CheckRun(ReadModel):
     completed_at: datetime | None = None
     external_id: Phrase | None = None
     app: AppName | None = None
+    check_suite: BranchName | None = None
 
 
 class CheckRunEvent(OfRepository):
@@ -248,6 +255,7 @@ class StatusEvent(OfRepository):
     state: Word
     target_url: str | None = None
     updated_at: datetime | None = None
+    branches: list[BranchName] = Field(default_factory=list, max_length=100)
 
 
 class PushedCommit(ReadModel):

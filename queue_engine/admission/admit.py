@@ -229,6 +229,7 @@ async def admit(
                     await record_consent(change, request, pull)
                 unmet = answer.unmet if isinstance(answer, NotReady) else ()
                 answer = await store_entry(change, queue, taken, requirements.rules, policy, request, trusted, unmet)
+                await record.note_set_ready(change, answer, requirements.landings)
                 if left is not None and not request.trusts_labels:
                     await change.tx.consents.keep_alone(left, answer)
                 _check_room(engine, answer, policy, may_wait=request.may_wait)

@@ -64,8 +64,8 @@ class _Search:
             else RequiredLanding(LandingState.CYCLE, " → ".join(path))
         )
 
-    async def together(self, names: tuple[str, ...]) -> RequiredLanding | None:
-        """Return for what a set waits: until all members are ready, then for those that land before; None: nothing.
+    async def together(self, names: tuple[str, ...]) -> RequiredLanding:
+        """Return for what a set waits: until all members are ready, then for those that land before.
 
         Members land by `Depends-On:` among them, else by their names.
         """
@@ -81,7 +81,7 @@ class _Search:
         states = {name: await self._state(*members[name], own, members) for name in order if name != own}
         earlier = {states[name] for name in order[: order.index(own)]}
         if states.keys() and not {*states.values()} & _UNREADY and earlier <= {_LANDED}:
-            return None
+            return RequiredLanding(LandingState.SET_READY, " ".join(order))
         return RequiredLanding(LandingState.SET_OPEN, "; ".join(f"{name} {state}" for name, state in states.items()))
 
     async def _state(self, repository: Repository, pull: PullRequest, own: str, members: Mapping[str, object]) -> str:
@@ -176,8 +176,7 @@ async def landings_before(
     search = _Search(engine, repository, pull, frozenset({pull.author, by or pull.author}))
     found = [await search.landing(each) for each in names[:MOST]]
     found += [RequiredLanding(LandingState.HIDDEN, each) for each in names[MOST:]]
-    waits = await search.together(together[:MOST]) if together else None
-    return tuple(found) if waits is None else (*found, waits)
+    return (*found, await search.together(together[:MOST])) if together else tuple(found)
 
 
 def _set_order(members: Mapping[str, tuple[Repository, PullRequest]]) -> list[str]:

@@ -38,7 +38,7 @@ from queue_engine.effects.renames import followed_login
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import NewHead, consent_lost, may_push
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
-from queue_engine.rules.landing_order import all_names, new_requirements
+from queue_engine.rules.landing_order import all_names, is_ready_but_for_set, new_requirements, set_of
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
@@ -274,7 +274,8 @@ async def _judge_readiness(
         found = await behind_shared_head(change.tx.entries, repository, taken.pull, policy, answer)
         match await in_landing_order(change, repository, entry.queue_id, policy, found):
             case NotReady(unmet) if not moves:
-                saved = await _wait_on(change, entry, unmet, policy)
+                names = all_names(taken.pull, repository)
+                saved = await _wait_on(change, replace(entry, depends_on=names), unmet, policy)
                 if disables_auto_merge(taken.pull, policy):
                     await disable_later(change, repository, case.number)
             case Admit() if not moves and entry.head != entry.queued_head:
@@ -284,6 +285,7 @@ async def _judge_readiness(
                 saved = await _join(change, case, entry, taken, requirements.rules, unmet)
             case _:
                 return case
+        await record.note_set_ready(change, saved, requirements.landings)
     joined = saved.is_ready and not entry.is_ready
     log = _log.info if joined else _log.debug
     log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
@@ -295,6 +297,9 @@ async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, 
     saved = await change.tx.entries.save(replace(entry, unmet=unmet, read_at=change.now))
     if unmet != entry.unmet:
         await announce_not_ready(change, saved, policy)
+    members = set_of(saved)
+    if members and not is_ready_but_for_set(saved, members):
+        await record.note_set_left(change, saved, unmet[0].reason)
     return saved
 
 

@@ -44,6 +44,8 @@ class LandingState(StrEnum):
     """The set to which both belong waits, for this one or others."""
     SET_ENDED = "set_ended"
     """A member of the set was closed without landing."""
+    SET_READY = "set_ready"
+    """All of the set are ready, and those that land before this one have landed."""
     HIDDEN = "hidden"
     """IMQ, the author, or the person who queued the other one cannot see it; or the name is none of a pull request."""
 
@@ -54,7 +56,10 @@ class RequiredLanding:
 
     state: LandingState
     detail: str
-    """Its name, `#12` or `owner/repository#12`; of a cycle all names, in order; of a set each member with its state."""
+    """Its name, `#12` or `owner/repository#12`; of a cycle all names, in order; of a set each member with its state.
+
+    Of a set that is ready the full names, in order.
+    """
 
 
 class MergeMethod(StrEnum):

@@ -212,6 +212,8 @@ class CheckOutcome(CommitWebhook):
     check_ended: datetime | None = None
     by_actions: bool = False
     """Whether GitHub Actions reports it, so that it is a job."""
+    own_branch: str | None = None
+    """The branch of IMQ's own that has the commit, if GitHub names one."""
     without_jobs: ClassVar[bool] = False
 
 

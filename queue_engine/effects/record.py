@@ -5,7 +5,7 @@ at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Cause, DequeueReason, FailingCheckFacts, NewCommits
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
-from queue_engine.domain.facts import PullRequest, as_data
+from queue_engine.domain.facts import LandingState, PullRequest, RequiredLanding, as_data
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
 from queue_engine.domain.notice import NoticeKind
@@ -30,11 +30,11 @@ from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet, pushed_head
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
-from queue_engine.rules.landing_order import lands_before, split_name
+from queue_engine.rules.landing_order import full_name, lands_before, set_of, split_name
 from queue_engine.rules.transitions import preempted
 from queue_engine.store import Transaction
 
-_MEMBER = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+) ")
+_MEMBER = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)(?: |$)")
 _MOST_LANDED = 5
 """How many landed pull requests are compared with one that GitHub shows as merged."""
 
@@ -159,6 +159,7 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     cause, new_commits = await _load_cause(change, entry, why, policy)
     await tx.entries.remove(entry)
     await _hold_later_ones(change, entry, policy)
+    await note_set_left(change, entry, reason)
     if may_merge_yet(entry, reason):
         await tx.pending_merges.put(entry, now)
     if not entry.is_ready:
@@ -281,6 +282,75 @@ async def read_set_again(change: Change, entry: Entry) -> None:
             await read_again(change, repository, int(number))
 
 
+async def note_set_ready(change: Change, entry: Entry, landings: Iterable[RequiredLanding]) -> None:
+    """Record the order in which a set lands, once all are ready; again if it changed, or if one has left since."""
+    order = next((each.detail.split() for each in landings if each.state is LandingState.SET_READY), None)
+    if order is None or not entry.is_ready:
+        return
+    past = await change.tx.timeline.of_set(entry.repository.id, entry.number)
+    since = next((each for each in past if each.event != "set_landed"), None)
+    if since is None or since.event == "set_left" or since.data.get("order") != order:
+        for subject, number in await _members(change, order, entry):
+            await _note(change, "set_ready", subject, number, {"order": order})
+
+
+async def note_set_landed(change: Change, entry: Entry, sha: str) -> None:
+    """Record in the history of each member that this one of the set landed."""
+    for subject, number in await _members(change, await _order_of_set(change, entry), entry):
+        await _note(change, "set_landed", subject, number, {"member": _own_name(entry), "sha": sha})
+
+
+async def note_set_left(change: Change, entry: Entry, why: Reason) -> None:
+    """Record in the history of each member that this one of the set left or is not ready, and why, until all are."""
+    own, order = _own_name(entry), await _order_of_set(change, entry)
+    for past in await change.tx.timeline.of_set(entry.repository.id, entry.number) if order else ():
+        if past.event == "set_ready":
+            break
+        if past.event == "set_left" and past.data.get("member") == own:
+            return
+    for subject, number in await _members(change, order, entry):
+        await _note(change, "set_left", subject, number, {"member": own, "why": why.value.replace("_", " ")})
+
+
+async def _order_of_set(change: Change, entry: Entry) -> Sequence[str]:
+    """Return the order in which the set of an entry lands, as recorded last; empty if its members were never ready."""
+    past = await change.tx.timeline.of_set(entry.repository.id, entry.number) if set_of(entry) else ()
+    return next((each.data["order"] for each in past if each.event == "set_ready"), ())
+
+
+async def _members(change: Change, order: Sequence[str], entry: Entry) -> list[tuple[Entry | Queue, int]]:
+    """Return the entry of each member, or the queue that it was in, with its number.
+
+    A name in a description writes nothing into the history of a pull request that does not name this one, too.
+    """
+    tx, own = change.tx, _own_name(entry)
+    found: list[tuple[Entry | Queue, int]] = []
+    for owner, name, digits in _MEMBER.findall(" ".join(order)):
+        number = int(digits)
+        if f"{owner}/{name}#{number}" == own:
+            found.append((entry, number))
+        elif (repository := await tx.repositories.named(owner, name)) is not None:
+            other = await tx.entries.find(repository.id, number)
+            if other is not None:
+                found += [(other, number)] if own in set_of(other) else []
+                continue
+            past = await tx.timeline.of_set(repository.id, number)
+            ready = next((each for each in past if own in each.data.get("order", ())), None)
+            queue = None if ready is None else await tx.queues.find(repository.id, ready.base_branch)
+            found += [] if queue is None else [(queue, number)]
+    return found
+
+
+def _own_name(entry: Entry) -> str:
+    return full_name(f"#{entry.number}", entry.repository)
+
+
+async def _note(change: Change, event: str, subject: Entry | Queue, number: int, data: dict[str, Any]) -> None:
+    """Record an event of a set in the history of one member, which its comment shows."""
+    await change.record(event, subject, number=number, data=data)
+    await change.tx.outbox.resend(subject.repository.id, number, due=change.now)
+
+
 async def name_later_one(change: Change, entry: Entry) -> None:
     """Have the comments of the queued pull requests for which an entry waits, or waited, name it as they should."""
     for each in entry.unmet:
@@ -322,6 +392,7 @@ async def _set_outside(
         await want_check_run(tx, saved, notice, policy, now)
     await tx.queues.wake(entry.queue_id, now)
     await _hold_later_ones(change, entry, policy)
+    await note_set_left(change, entry, unmet[0].reason)
     return saved
 
 

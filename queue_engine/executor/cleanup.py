@@ -13,6 +13,7 @@ such a pull request after a day, with the landed commit in its comment. One with
 pushed as it landed, and its comment says that the newer commits did not land.
 """
 
+import re
 from collections.abc import Awaitable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -64,6 +65,7 @@ _FORBIDDEN = "forbidden"
 _TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
 """While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
 
+_TRIED = re.compile(r"imq(?:-build)?/.+/try-(\d{1,9})", re.ASCII)
 TRY_JOB = "try"
 """Kind of the job that tests a pull request without queueing it."""
 
@@ -153,6 +155,15 @@ def train_jobs(engine: Engine) -> dict[str, Handler]:
 def try_branches(base_branch: str, number: int) -> tuple[str, str]:
     """Return the branches of the test of a pull request by `/try`: of its candidate, and the one that builds it."""
     return f"imq/{base_branch}/try-{number}", f"imq-build/{base_branch}/try-{number}"
+
+
+def tried_on(branch: str | None) -> int | None:
+    """Return which pull request the test by `/try` on a branch is of; None if it is no such branch.
+
+    A check suite names the branch with which its commit came first, so it may be the one that builds it.
+    """
+    found = None if branch is None else _TRIED.fullmatch(branch)
+    return None if found is None else int(found[1])
 
 
 async def request_lost(change: Change, repository: Repository) -> None:

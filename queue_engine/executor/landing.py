@@ -154,6 +154,7 @@ async def land(
             await change.record(EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=data)
             for other in await tx.entries.of_queue(queue.id, most=policy.depth or None):
                 await tx.entries.save(replace(other, newer_tip=landed.sha))
+        await record.note_set_landed(change, entry, landed.sha)
         await tx.known.record(entry.repository.id, moves(entry, landed), now)
         await _schedule_notes(change, entry.repository, policy)
         await tx.queues.wake(queue.id, now)

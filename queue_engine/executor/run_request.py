@@ -62,9 +62,9 @@ async def request_run(
     return {"head": pull.head_sha, "on": pull.base_branch, "on_queue": on_queue, "since": change.now.isoformat()}
 
 
-async def judge_again(change: Change, repository: Repository, number: int) -> None:
-    """Have the test of a pull request judged now, since a webhook may have ended it."""
-    await change.tx.jobs.hasten(f"{TRY_JOB}:{repository.id}:{number}", change.now)
+async def judge_again(change: Change, repository: Repository, number: int, *, after: timedelta = timedelta(0)) -> None:
+    """Have the test of a pull request judged now, or `after` that, since a webhook may have ended it."""
+    await change.tx.jobs.hasten(f"{TRY_JOB}:{repository.id}:{number}", change.now, due=change.now + after)
 
 
 class RunRequests:
@@ -157,7 +157,8 @@ class RunRequests:
         choice = await self._choice(repository, pull, tip.sha, required, policy)
         trigger = await self._known_trigger(queue, policy) or (None if choice is None else choice.trigger)
         if trigger is None:
-            return ReplyKind.TRY_ENDED, "nothing is proved to start CI on a branch of IMQ; `imq doctor` says what lacks"
+            why = "nothing is proved to start CI on a branch of IMQ (imq doctor says what lacks)"
+            return ReplyKind.TRY_ENDED, why
         own = f"{repository.full_name}:"
         # A fork's commits get no branch of the repository here, as CI has its secrets there.
         earlier = [each for each in ahead if each.number != pull.number and (each.head_branch or "").startswith(own)]

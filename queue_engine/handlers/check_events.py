@@ -5,6 +5,7 @@ A pull request whose approval was withdrawn is dequeued.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.required_facts import withdrawn_approval
@@ -22,6 +23,8 @@ from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.landings import note_failure, process_of
 from queue_engine.effects.record import read_again, set_aside
+from queue_engine.executor.cleanup import tried_on
+from queue_engine.executor.run_request import judge_again
 from queue_engine.rules.check_progress import progress, run_progress, with_webhook
 from queue_engine.rules.checks import queue_only_names
 from queue_engine.rules.consent import NewHead, may_bind
@@ -31,6 +34,8 @@ from queue_engine.rules.reviews import with_own_approvals
 from queue_engine.store import Transaction
 from queue_engine.store.outbox.items import OutboxKind
 
+_TOGETHER = timedelta(seconds=5)
+"""How long IMQ waits for further reports on what `/try` tests before it reads the checks."""
 _REPORTS_KEPT = 200
 """How many reports are stored for a head that is not bound yet; more checks than any commit has."""
 
@@ -51,6 +56,9 @@ class CheckReports:
         repository = webhook.repository
         if isinstance(webhook, CheckOutcome) and not webhook.passed:
             await note_failure(self._engine, repository.id, webhook.head_sha, webhook.check_name)
+        if isinstance(webhook, CheckOutcome) and (number := tried_on(webhook.own_branch)) is not None:
+            async with self._engine.change() as change:
+                await judge_again(change, repository, number, after=_TOGETHER)
         if not await self._may_count((repository.id, webhook.head_sha)):
             return
         uncounted = await self._uncounted_on(webhook)

@@ -69,6 +69,12 @@ def _names(pull: PullRequest, repository: Repository, key: str) -> tuple[str, ..
     return tuple(found)[: MOST + 1]
 
 
+def set_of(entry: Entry) -> frozenset[str]:
+    """Return the full names of the others that land in one set with an entry, as its description says."""
+    names = (each.removeprefix("with ") for each in entry.depends_on if each.startswith("with "))
+    return frozenset(full_name(each, entry.repository) for each in names)
+
+
 def full_name(name: str, repository: Repository) -> str:
     """Return a name that means the same in every repository, in lower case."""
     return f"{repository.full_name}{name}".lower() if name.startswith("#") else name.lower()

@@ -106,6 +106,7 @@ _OLDEST = (
     .limit(_AT_MOST)
 )
 _PURGE = delete(timeline).where(timeline.c.id.in_(_OLDEST))
+_OF_SET = _latest(_ALL.where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("set_ready", "set_landed", "set_left"))))
 _HAS_EVENT = select(select(timeline.c.id).where(_REPOSITORY, _BRANCH, _EVENT).exists())
 _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
 
@@ -171,6 +172,10 @@ class Timeline:
         these = {"its_repository": repository_id, "its_number": number, "at_most": 1}
         at: datetime | None = (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
         return at
+
+    async def of_set(self, repository_id: int, number: int, *, limit: int = 50) -> tuple[TimelineEvent, ...]:
+        """Return the last events of the sets to which a pull request belongs by its description, newest first."""
+        return await self._read(_OF_SET, its_repository=repository_id, its_number=number, at_most=limit)
 
     async def has_event(self, repository_id: int, base_branch: str, event: str) -> bool:
         """Return whether such an event happened on this branch, as long as events are kept."""

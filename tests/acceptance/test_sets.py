@@ -9,6 +9,14 @@ from tests.acceptance.test_landing_order import other_repository
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 
+async def journal(world: World, pull: Any) -> list[tuple[str, str]]:
+    """What the history of a pull request says of its set: each event, with the order, or with whom it is about."""
+    async with world.bot.engine.store.reading() as tx:
+        events = await tx.timeline.of_set(pull.record.repository.id, pull.number)
+    data = [(each.event, each.data) for each in reversed(events)]
+    return [(event, " ".join(has.get("order", ())) or f"{has['member']} {has.get('why', '')}") for event, has in data]
+
+
 async def a_set(world: World, *, first: str = "", second: str = "") -> tuple[Any, Any]:
     """Two pull requests of two repositories that name each other; with further lines."""
     library = await other_repository(world, "acme/library")
@@ -38,6 +46,9 @@ async def test_set_lands_in_order_once_all_are_ready(world: World, order: str) -
     assert first.record.merged_at < second.record.merged_at
     await world.settle()
     assert await world.entries() == ()
+    one, two = ("acme/widgets#1", "acme/library#1") if order == "as it says" else ("acme/library#1", "acme/widgets#1")
+    lands = [("set_ready", f"{one} {two}"), ("set_landed", f"{one} "), ("set_landed", f"{two} ")]
+    assert (await journal(world, first), await journal(world, second)) == (lands, lands)
 
 
 @pytest.mark.lagging
@@ -47,6 +58,7 @@ async def test_failure_in_the_middle_says_what_landed(world: World) -> None:
     needed.label(LABEL, by="mona")
     user.label(LABEL, by="mona")
     await world.until(lambda: needed.merged, within=CI_TIME * 10)
+    await world.pass_time(timedelta(seconds=10))
     user.unlabel(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=2))
     assert not user.merged
@@ -58,6 +70,11 @@ async def test_failure_in_the_middle_says_what_landed(world: World) -> None:
     assert not user.merged
     user.ready_for_review(by="mona")
     await world.until(lambda: user.merged, within=CI_TIME * 4)
+    await world.settle()
+    ready, landed = ("set_ready", "acme/library#1 acme/widgets#1"), ("set_landed", "acme/library#1 ")
+    left = ("set_left", "acme/widgets#1 label removed")
+    assert await journal(world, needed) == [ready, landed, left, ready, ("set_landed", "acme/widgets#1 ")]
+    assert "One of its set did not land: `acme/widgets#1`, `label removed`" in world.comment(needed)
 
 
 @pytest.mark.lagging
@@ -94,3 +111,42 @@ async def test_third_of_a_set_that_leaves_keeps_the_rest_waiting_with_the_state_
     await world.settle()
     assert (pulls[1].merged, pulls[2].merged) == (False, False)
     assert (await world.reasons(pulls[2]))[-1] == "set_ended"
+
+
+@pytest.mark.lagging
+async def test_journal_is_whole_although_the_process_is_killed_between_any_two_landings(world: World) -> None:
+    """P2: each member's history has the order and each landing once, and the comments show it."""
+    pulls = [world.open(name) for name in ("one", "two", "three")]
+    for pull in pulls:
+        others = " ".join(f"#{each.number}" for each in pulls if each is not pull)
+        pull.edit_body(f"Lands-With: {others}", by="mona")
+    await world.pass_time(CI_TIME * 2)
+    for pull in reversed(pulls):
+        pull.label(LABEL, by="mona")
+    for pull in pulls:
+        await world.until(lambda its_own=pull: its_own.merged, within=CI_TIME * 10)
+        await world.kill()
+        await world.restart()
+    await world.settle()
+    names = [f"acme/widgets#{each.number}" for each in pulls]
+    wanted = [("set_ready", " ".join(names)), *(("set_landed", f"{name} ") for name in names)]
+    assert [await journal(world, pull) for pull in pulls] == [wanted] * 3
+    order = ", ".join(f"`{name}`" for name in names)
+    for pull in pulls:
+        assert f"All pull requests of its set are ready, and land in this order: {order}" in world.comment(pull)
+        assert all(f"One of its set landed: `{name}`, as `" in world.comment(pull) for name in names)
+        assert world.spoken(pull) == 1
+
+
+async def test_name_alone_writes_nothing_into_the_history_of_others(world: World) -> None:
+    """P4: a pull request that landed long ago names none of those that name it."""
+    old, new = world.open("old"), world.open("new")
+    new.edit_body(f"Lands-With: #{old.number}", by="mona")
+    await world.pass_time(CI_TIME * 2)
+    old.label(LABEL, by="mona")
+    await world.until(lambda: old.merged, within=CI_TIME * 4)
+    new.label(LABEL, by="mona")
+    await world.until(lambda: new.merged, within=CI_TIME * 4)
+    await world.settle()
+    assert await journal(world, old) == []
+    assert "set" not in world.comment(old).replace("reset", "")

@@ -12,10 +12,12 @@ from queue_engine.commands.commands import CommandRequest
 from queue_engine.domain.notice import Reply, ReplyKind
 from queue_engine.executor.cleanup import try_branches
 from tests.acceptance.commenting import say
+from tests.acceptance.train_stage import CHECK, WORKFLOW
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SOON = CI_TIME * 3
+CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
 
 
 @pytest.fixture
@@ -122,6 +124,32 @@ async def test_test_without_a_result_ends(tmp_path: Path) -> None:
         await say(world, pull, "/try", by="mona")
         await world.pass_time(timedelta(minutes=45))
         assert "its checks did not end in time" in world.comment(pull)
+        assert branches(world) == []
+
+
+@pytest.mark.lagging
+async def test_result_comes_with_the_report_of_ci(world: World) -> None:
+    """P7: few reads of the checks, however long CI takes."""
+    (pull,) = await ready(world, "pull")
+    before = world.requests(CHECK_RUNS)
+    await say(world, pull, "/try", by="mona")
+    await world.until(lambda: "passed. It queued nothing." in world.comment(pull), within=SOON)
+    suites = world.repository.record.suites_by_sha.values()
+    ends = [run.completed_at for of_commit in suites for suite in of_commit for run in suite.runs if run.completed_at]
+    assert world.clock.now() - max(ends) <= timedelta(seconds=15)
+    assert world.requests(CHECK_RUNS) - before <= 8
+
+
+async def test_test_where_nothing_starts_ci_says_so(tmp_path: Path) -> None:
+    """Its workflow runs on pushes to `main` alone: a test that waits for CI would never end."""
+    async with a_world(tmp_path, ci=False, protect=False) as world:
+        file = f"on: {{push: {{branches: [main]}}}}\njobs: {{{CHECK}: {{runs-on: x, steps: [{{run: make}}]}}}}\n"
+        world.repository.push("main", {WORKFLOW: file}, "CI", by="rhea")
+        actions = world.github.actions.app(world.repository.record)
+        world.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
+        pull = world.open("pull")
+        await world.pass_time(CI_TIME)
+        assert "ended without a result: nothing is proved to start CI" in await tried(world, pull)
         assert branches(world) == []
 
 

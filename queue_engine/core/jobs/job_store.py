@@ -250,11 +250,12 @@ class Jobs:
         found: datetime | None = (await self._connection.execute(statement)).scalar_one()
         return found
 
-    async def hasten(self, process_id: str, now: datetime) -> None:
-        """Make the untried jobs of a process due now that were to wait longer."""
-        waits = (jobs.c.status == JobStatus.PENDING) & jobs.c.error_message.is_(None) & (jobs.c.not_before > now)
+    async def hasten(self, process_id: str, now: datetime, *, due: datetime | None = None) -> None:
+        """Make the untried jobs of a process due now, or at `due`, that were to wait longer."""
+        due = due or now
+        waits = (jobs.c.status == JobStatus.PENDING) & jobs.c.error_message.is_(None) & (jobs.c.not_before > due)
         statement = update(jobs).where(jobs.c.process_id == process_id, waits)
-        if (await self._connection.execute(statement.values(not_before=now, updated_at=now))).rowcount:
+        if (await self._connection.execute(statement.values(not_before=due, updated_at=now))).rowcount:
             self._due()
 
     async def unfinished_requests(self, kind: str, processes: str) -> tuple[Mapping[str, Any], ...]:

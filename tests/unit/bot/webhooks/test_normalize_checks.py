@@ -133,3 +133,23 @@ def test_rules_changed_is_a_rules_event(event: str) -> None:
     assert _normalized(event, _payload(action="edited")) == _webhook_event("rules", action="edited")
     of_organisation = {"action": "edited", "installation": {"id": 9}}
     assert _normalized(event, of_organisation) == RuleChange(delivery="d-1", installation_id=9)
+
+
+@pytest.mark.parametrize(
+    ("branches", "own"),
+    [
+        (["imq/main/try-7"], "imq/main/try-7"),
+        (["imq-build/main/try-7"], "imq-build/main/try-7"),
+        (["main"], None),
+        ([None], None),
+        (["main", "imq/main/3"], "imq/main/3"),
+    ],
+)
+def test_check_names_the_branch_of_imq_that_has_its_commit(branches: list[str | None], own: str | None) -> None:
+    """A check run has it in its suite, which is of no branch for a fork; a status has all that have the commit."""
+    status = {"sha": "head", "context": "ci/test", "state": "success", "branches": [{"name": b} for b in branches if b]}
+    found = [_normalized("status", _payload(**status))]
+    if len(branches) == 1:
+        run = {"name": "ci/test", "head_sha": "head", "check_suite": {"head_branch": branches[0]}}
+        found.append(_normalized("check_run", _payload(action="completed", check_run=run)))
+    assert [each and each.own_branch for each in found] == [own] * len(found)

@@ -26,7 +26,8 @@ ROOT = Path(queue_engine.__file__).parent.parent
 def words_written() -> set[str]:
     """Every event word that the engine writes into the timeline: as an entry's status, or as a word in its sources.
 
-    A word stands as the first argument of `Change.record`, the third of `_record`, or as a key of `events` there.
+    A word stands as the first argument of `Change.record`, the third of `_record`, the second of `_note`, or as a key
+    of `events` there.
     """
     found = {status.value for status in EntryStatus}
     for path in Path(queue_engine.__file__).parent.rglob("*.py"):
@@ -34,7 +35,7 @@ def words_written() -> set[str]:
             place: ast.expr | None = None
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                argument = {"record": 0, "_record": 2}.get(name, len(node.args))
+                argument = {"record": 0, "_record": 2, "_note": 1}.get(name, len(node.args))
                 place = node.args[argument] if argument < len(node.args) else None
             elif isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "events":
                 place = node.slice
