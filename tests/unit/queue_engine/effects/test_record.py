@@ -9,8 +9,9 @@ from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState, HeadPush
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.run import Run
 from queue_engine.effects.context import Change
 from queue_engine.effects.record import dequeue, status_of, with_pusher
 from queue_engine.store import Store
@@ -85,3 +86,27 @@ async def test_push_without_a_webhook_names_only_who_pushed_that_head(
 def test_status_of_a_dequeued_entry_follows_from_its_reason(reason: Reason, status: EntryStatus) -> None:
     """IMQ distinguishes a failure from a withdrawal."""
     assert status_of(reason) is status
+
+
+@pytest.mark.parametrize(
+    ("values", "outside"),
+    [({}, True), ({"head_proved": False}, False), ({"run": Run(merge_requested_at=NOW)}, False)],
+)
+async def test_entry_whose_predecessor_left_waits_outside_or_has_a_pass_judge_it(
+    sqlite_database: Database, values: dict[str, Any], outside: bool
+) -> None:
+    """P3, P4: before its head is proved, or after its merge request, a pass finds the name in the description."""
+    async with Store(sqlite_database).transaction() as tx:
+        standing = await queue(tx)
+        first, later, free = [await stand(tx, standing, number) for number in (1, 2, 3)]
+        await tx.entries.save(replace(later, depends_on=("#1", "#8"), **values))
+        await tx.entries.save(replace(free, depends_on=("#8",)))
+        await dequeue(Change(tx, NOW), first, DequeueReason(Reason.UNQUEUED), Policy())
+        found, other = [await tx.entries.find(REPOSITORY.id, number) for number in (2, 3)]
+        assert found is not None
+        assert other is not None
+        lacks = (UnmetRequirement(Reason.DEPENDENCY_OPEN, "#1"),)
+        assert (found.is_ready, found.unmet) == ((False, lacks) if outside else (True, ()))
+        assert (found.needs_refetch, found.head_proved) == (not outside, values.get("head_proved", True))
+        assert found.depends_on == (("#1", "#8") if outside else ("#8",))
+        assert (other.is_ready, other.needs_refetch) == (True, False)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.facts import CheckState, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import RunState
-from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Update, Wait
+from queue_engine.planner.actions import Action, Dequeue, FactKind, ReadFact, Save, Unmet, Update, Wait
 from queue_engine.planner.decide import decide
 from queue_engine.rules.transitions import enter
 from tests.store.examples import changed
@@ -121,6 +121,20 @@ def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
     proved = decide(replace(unproved, head_proved=True), facts, POLICY, NOW)
     assert isinstance(proved, Update)
     crafted = replace(facts, comparison=comparison("head-2", behind=1, parents=("evil", "base-1")))
+    assert decide(unproved, crafted, POLICY, NOW) == Dequeue(Reason.HEAD_CHANGED)
+
+
+def test_name_in_the_description_counts_once_the_head_is_proved() -> None:
+    """P3, P4: nothing lands before what its description names, and what waits outside has a head with consent."""
+    unproved = entry(status=READY, head="head-2", head_proved=False, updated_from="head-1")
+    at_head = pull(head_sha="head-2", body="Depends-On: #9")
+    facts = facts_with(pull=at_head, comparison=comparison("head-2", parents=("head-1", "base-1")))
+    lacks = (UnmetRequirement(Reason.DEPENDENCY_OPEN, "#9"),)
+    proved = decide(unproved, facts, POLICY, NOW)
+    assert isinstance(proved, Save)
+    assert proved.entry.head_proved
+    assert decide(proved.entry, facts, POLICY, NOW) == Unmet(proved.entry, lacks)
+    crafted = replace(facts, comparison=comparison("head-2", parents=("evil", "base-1")))
     assert decide(unproved, crafted, POLICY, NOW) == Dequeue(Reason.HEAD_CHANGED)
 
 

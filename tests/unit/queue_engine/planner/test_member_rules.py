@@ -9,7 +9,7 @@ import pytest
 from queue_engine.config.model import Policy, PushRules
 from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.facts import HeadPush, MergeMethod, Permission, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus
+from queue_engine.domain.model import Entry, EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, CandidateTrigger
 from queue_engine.planner.actions import (
@@ -22,6 +22,7 @@ from queue_engine.planner.actions import (
     Merge,
     ReadFact,
     Save,
+    Unmet,
     Wait,
 )
 from queue_engine.planner.decide import decide
@@ -74,6 +75,16 @@ def test_proof_of_an_update_is_no_tested_tree_of_a_member() -> None:
     member = entry(head="head-2", head_proved=False, updated_from="head-1")
     facts = replace(WHOLE, pull=pull(head_sha="head-2"), comparison=comparison("head-2", parents=("head-1", "base-1")))
     assert judged(facts, member) == Save(replace(member, head_proved=True))
+
+
+def test_member_whose_description_names_another_is_proved_and_does_not_land() -> None:
+    """P3, P4: also if its train passed without the other one."""
+    member = entry(head="head-2", head_proved=False, updated_from="head-1")
+    made = comparison("head-2", parents=("head-1", "base-1"))
+    facts = replace(WHOLE, pull=pull(head_sha="head-2", body="Depends-On: #9"), comparison=made)
+    proved = replace(member, head_proved=True)
+    assert judged(facts, member) == Save(proved)
+    assert judged(facts, proved) == Unmet(proved, (UnmetRequirement(Reason.DEPENDENCY_OPEN, "#9"),))
 
 
 def test_missing_facts_are_read_one_by_one() -> None:
