@@ -17,6 +17,11 @@ async def journal(world: World, pull: Any) -> list[tuple[str, str]]:
     return [(event, " ".join(has.get("order", ())) or f"{has['member']} {has.get('why', '')}") for event, has in data]
 
 
+async def until_merged(world: World, pull: Any) -> None:
+    """Let time pass until GitHub shows a pull request as merged."""
+    await world.until(lambda: pull.merged, within=CI_TIME * 10)
+
+
 async def a_set(world: World, *, first: str = "", second: str = "") -> tuple[Any, Any]:
     """Two pull requests of two repositories that name each other; with further lines."""
     library = await other_repository(world, "acme/library")
@@ -41,6 +46,8 @@ async def test_set_lands_in_order_once_all_are_ready(world: World, order: str) -
     assert "acme/library#1 is not queued" in world.comment(user)
     assert "which is not atomic" in world.comment(user)
     needed.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert len(await world.entries()) == 1
     await world.until(lambda: needed.merged and user.merged, within=CI_TIME * 10)
     first, second = (user, needed) if order == "as it says" else (needed, user)
     assert first.record.merged_at < second.record.merged_at
@@ -83,7 +90,7 @@ async def test_member_that_names_no_other_is_held_by_none(world: World) -> None:
     needed, user = await a_set(world)
     needed.edit_body("", by="mona")
     user.label(LABEL, by="mona")
-    await world.pass_time(timedelta(minutes=2))
+    await world.pass_time(timedelta(minutes=1))
     assert "acme/library#1 does not name all of the set" in world.comment(user)
     needed.label(LABEL, by="mona")
     await world.until(lambda: needed.merged, within=CI_TIME * 4)
@@ -124,7 +131,7 @@ async def test_journal_is_whole_although_the_process_is_killed_between_any_two_l
     for pull in reversed(pulls):
         pull.label(LABEL, by="mona")
     for pull in pulls:
-        await world.until(lambda its_own=pull: its_own.merged, within=CI_TIME * 10)
+        await until_merged(world, pull)
         await world.kill()
         await world.restart()
     await world.settle()
@@ -150,3 +157,17 @@ async def test_name_alone_writes_nothing_into_the_history_of_others(world: World
     await world.settle()
     assert await journal(world, old) == []
     assert "set" not in world.comment(old).replace("reset", "")
+
+
+async def test_member_that_removes_its_line_is_told_no_more(world: World) -> None:
+    """Its history ends the set there, and it waits for no other."""
+    needed, user = await a_set(world)
+    needed.label(LABEL, by="mona")
+    user.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    user.edit_body("", by="mona")
+    await world.until(lambda: needed.merged and user.merged, within=CI_TIME * 4)
+    await world.settle()
+    ready = ("set_ready", "acme/library#1 acme/widgets#1")
+    assert await journal(world, needed) == [ready, ("set_landed", "acme/library#1 ")]
+    assert await journal(world, user) == [ready]

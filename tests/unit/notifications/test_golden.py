@@ -64,6 +64,9 @@ _FACTS: Mapping[str, Any] = {
     "until": "2026-03-16T08:00:00+00:00",
     "members": [41, 42, 43],
     "outcome": "base_moved",
+    "order": ["acme/app#3", "acme/site#9"],
+    "member": "acme/app#3",
+    "why": "checks failed",
 }
 _CHECKS: Mapping[str, Any] = {"ready": 1440, "rerun": ["build"], "flaky": ["build", "docs"]}
 
