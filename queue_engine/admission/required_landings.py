@@ -22,7 +22,7 @@ from queue_engine.rules.landing_order import (
     MOST,
     full_name,
     in_chain,
-    is_ready_but_for_set,
+    lacked_beside_set,
     required_names,
     set_names,
     split_name,
@@ -97,7 +97,7 @@ class _Search:
             return _NOT_QUEUED
         if entry.is_ready:
             return "is in its queue"
-        return "is ready" if is_ready_but_for_set(entry, members) else _NOT_READY
+        return "is ready" if lacked_beside_set(entry, members) is None else _NOT_READY
 
     async def _path(
         self, name: str, within: Repository, path: tuple[str, ...], passed: set[str]

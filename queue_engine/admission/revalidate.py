@@ -38,7 +38,7 @@ from queue_engine.effects.renames import followed_login
 from queue_engine.known.own_writes import answered_merge, merged_by_imq
 from queue_engine.rules.consent import NewHead, consent_lost, may_push
 from queue_engine.rules.eligibility import Admit, NotReady, Reject, disables_auto_merge
-from queue_engine.rules.landing_order import all_names, is_ready_but_for_set, new_requirements, set_of
+from queue_engine.rules.landing_order import all_names, lacked_beside_set, new_requirements, set_of
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.readiness import is_read_due, seems_changed, seems_freed, wait_ended
 from queue_engine.rules.transitions import with_new_head
@@ -297,9 +297,8 @@ async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, 
     saved = await change.tx.entries.save(replace(entry, unmet=unmet, read_at=change.now))
     if unmet != entry.unmet:
         await announce_not_ready(change, saved, policy)
-    members = set_of(saved)
-    if members and not is_ready_but_for_set(saved, members):
-        await record.note_set_left(change, saved, unmet[0].reason)
+    if (lacked := lacked_beside_set(saved, set_of(saved))) is not None:
+        await record.note_set_left(change, saved, lacked.reason)
     return saved
 
 

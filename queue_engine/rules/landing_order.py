@@ -80,13 +80,13 @@ def full_name(name: str, repository: Repository) -> str:
     return f"{repository.full_name}{name}".lower() if name.startswith("#") else name.lower()
 
 
-def is_ready_but_for_set(entry: Entry, members: Iterable[str]) -> bool:
-    """Whether an entry outside its queue lacks only the others of its set, by their full names."""
-    return all(
-        each.reason is Reason.SET_WAITING
-        or (each.reason is Reason.DEPENDENCY_OPEN and full_name(each.detail or "", entry.repository) in members)
-        for each in entry.unmet
-    )
+def lacked_beside_set(entry: Entry, members: Iterable[str]) -> UnmetRequirement | None:
+    """Return what an entry outside its queue lacks first, beside the others of its set, by their full names."""
+    for each in entry.unmet:
+        of_set = each.reason is Reason.DEPENDENCY_OPEN and full_name(each.detail or "", entry.repository) in members
+        if each.reason is not Reason.SET_WAITING and not of_set:
+            return each
+    return None
 
 
 def _name(word: str, pull: PullRequest, repository: Repository) -> str:

@@ -171,3 +171,19 @@ async def test_member_that_removes_its_line_is_told_no_more(world: World) -> Non
     ready = ("set_ready", "acme/library#1 acme/widgets#1")
     assert await journal(world, needed) == [ready, ("set_landed", "acme/library#1 ")]
     assert await journal(world, user) == [ready]
+
+
+async def test_member_that_is_not_ready_any_more_is_named_with_what_it_lacks(world: World) -> None:
+    """P2: all members' histories say why it did not land after the first, and that all were ready again."""
+    needed, user = await a_set(world)
+    needed.label(LABEL, by="mona")
+    user.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    user.convert_to_draft(by="mona")
+    await until_merged(world, needed)
+    user.ready_for_review(by="mona")
+    await until_merged(world, user)
+    await world.settle()
+    ready, left = ("set_ready", "acme/library#1 acme/widgets#1"), ("set_left", "acme/widgets#1 draft")
+    landed = [("set_landed", "acme/library#1 "), ready, ("set_landed", "acme/widgets#1 ")]
+    assert await journal(world, needed) == await journal(world, user) == [ready, left, *landed]

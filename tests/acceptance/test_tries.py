@@ -149,7 +149,7 @@ async def test_test_where_nothing_starts_ci_says_so(tmp_path: Path) -> None:
         world.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
         pull = world.open("pull")
         await world.pass_time(CI_TIME)
-        assert "ended without a result: nothing is proved to start CI" in await tried(world, pull)
+        assert "ended without a result: `nothing is proved to start CI on a branch of IMQ" in await tried(world, pull)
         assert branches(world) == []
 
 

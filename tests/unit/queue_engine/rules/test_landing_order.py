@@ -13,7 +13,7 @@ from queue_engine.rules.landing_order import (
     ended_landing,
     full_name,
     in_chain,
-    is_ready_but_for_set,
+    lacked_beside_set,
     lands_before,
     new_requirements,
     order_lines,
@@ -78,8 +78,8 @@ def test_set_is_named_by_lines_of_its_own() -> None:
     assert (new_requirements(queued, made), lands_before(queued)) == ((), frozenset({1}))
     assert full_name("#2", REPOSITORY) == f"{OWN.lower()}#2"
     lacks = (UnmetRequirement(Reason.SET_WAITING, "x"), UnmetRequirement(Reason.DEPENDENCY_OPEN, "#2"))
-    assert is_ready_but_for_set(replace(entry(), unmet=lacks), {f"{OWN.lower()}#2"})
-    assert not is_ready_but_for_set(replace(entry(), unmet=lacks), {"acme/library#3"})
+    assert lacked_beside_set(replace(entry(), unmet=lacks), {f"{OWN.lower()}#2"}) is None
+    assert lacked_beside_set(replace(entry(), unmet=lacks), {"acme/library#3"}) == lacks[1]
 
 
 def test_train_replaces_the_wait_for_what_is_queued_with_it() -> None:
