@@ -159,7 +159,7 @@ async def test_name_alone_writes_nothing_into_the_history_of_others(world: World
     assert "set" not in world.comment(old).replace("reset", "")
 
 
-async def test_member_that_removes_its_line_is_told_no_more(world: World) -> None:
+async def test_member_that_removes_its_line_has_no_later_events_of_the_set(world: World) -> None:
     """Its history ends the set there, and it waits for no other."""
     needed, user = await a_set(world)
     needed.label(LABEL, by="mona")
