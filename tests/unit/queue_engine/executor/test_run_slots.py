@@ -15,7 +15,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.executor.run_slots import set_aside_for_runner
 from queue_engine.store import Store
 from tests.unit.queue_engine.engine_setup import Setup
-from tests.unit.queue_engine.examples import CHECKING, POLICY, report
+from tests.unit.queue_engine.examples import CHECKING, HOUR, MINUTE, NOW, POLICY, report
 from tests.unit.queue_engine.queues import entries, events, second
 
 ONE = replace(POLICY, capacity=(RunSlots("gpu", ("gpu",), 1),))
@@ -67,3 +67,16 @@ async def test_wait_is_announced_once_and_not_for_one_that_another_run_tests(sce
         async with scene.store.reading() as tx:
             behind = await tx.entries.get(behind.id) or behind
     assert [(number, reason) for number, _, reason in await events(scene)] == [(2, Reason.RUNNERS_BUSY)]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_runner_is_kept_for_an_earlier_one_only_while_its_queue_asks_for_it(scene: Setup, asks: bool) -> None:
+    """P5: a queue that is paused since keeps no runner from others."""
+    queue = await scene.front()
+    async with scene.store.transaction() as tx:
+        other = await tx.queues.find_or_create(queue.repository, "release", NOW)
+    until = NOW + MINUTE if asks else NOW - MINUTE
+    await second(scene, other, blocked_for="gpu: 1 of 1 busy", blocked_since=NOW - HOUR, blocked_until=until)
+    scene.github.reports = (report("gpu"),)
+    [front] = await entries(scene, queue)
+    assert await set_aside_for_runner(scene.engine, [front], ONE, active=()) is asks

@@ -85,6 +85,8 @@ def test_attempt_that_is_run_again_stays_in_the_figures() -> None:
     assert figures_of_run(again, NOW) == (JobFigures(2, 0.02), JobFigures(2, 0.02))
     renewed = with_reports(again, [job("test", 100, 130, suite=2)])
     assert figures_of_run(renewed, NOW) == (JobFigures(3, 0.03), JobFigures(2, 0.02))
+    third = without_reruns(replace(renewed, rerun_checks=("1:test", "2:test")))
+    assert figures_of_run(third, NOW) == (JobFigures(3, 0.03), JobFigures(3, 0.03))
 
 
 def test_pending_job_that_nothing_reported_counts_from_the_start_of_the_run() -> None:

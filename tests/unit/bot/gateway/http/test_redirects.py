@@ -113,14 +113,14 @@ async def test_paging_without_end_ends(gateway: Gateway, github: GitHubDouble, r
 
 
 def with_artifacts(github: GitHubDouble, location: str) -> None:
-    """A failed job whose annotation is a warning, and whose run has five archives of reports, stored elsewhere."""
+    """A failed job whose annotation is a warning, and whose run has five archives of reports, one expired."""
     within, archives = "/repos/ada/engine", range(1, 6)
     warned = {"annotation_level": "warning", "title": "test_slow", "message": "deprecated"}
     github.on("GET", f"{within}/check-runs/5/annotations", Says([warned]))
     github.on("GET", f"{within}/actions/jobs/5", Says({"id": 5, "run_id": 7, "name": "unit"}))
-    listed = [{"id": each, "name": "junit", "size_in_bytes": 9, "expired": False} for each in archives]
+    listed = [{"id": each, "name": "junit", "size_in_bytes": 9, "expired": each == 1} for each in archives]
     github.on("GET", f"{within}/actions/runs/7/artifacts", Says({"total_count": 5, "artifacts": listed}))
-    for each in archives:
+    for each in archives[1:]:
         github.on("GET", f"{within}/actions/artifacts/{each}/zip", Says({}, 302, {"location": location}))
 
 
