@@ -140,7 +140,13 @@ async def _to_its_end(closing: Awaitable[Any]) -> Any:
 
 @contextmanager
 def statements_in_place() -> Iterator[None]:
-    """Connections that are made from now on, until the end, have no thread and await no statement."""
+    """Connections that are made from now on, until the end, have no thread and await no statement.
+
+    Within itself it changes nothing: a second keeper of connections would wait for the one that the first keeps.
+    """
+    if engine.greenlet_spawn is _spawn:
+        yield
+        return
     kept = _Kept()
     with (
         patch.object(AsyncEngine, "connect", lambda of: kept.connect(of)),
