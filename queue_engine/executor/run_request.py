@@ -299,7 +299,7 @@ class RunRequests:
 def _withdrawn(pull: PullRequest, facts: dict[str, Any]) -> str | None:
     """Return why a test has no object any more."""
     if not pull.open:
-        return "the pull request was closed"
+        return "the pull request was merged" if pull.merged else "the pull request was closed"
     if pull.head_sha != facts["head"]:
         return "somebody pushed to the pull request"
     return "somebody changed the base branch" if pull.base_branch != facts["base_branch"] else None

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.database.database import TableStore
+from queue_engine.domain.culprit import REVERTED
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import WHOLE_QUEUE, Queue, TimelineEvent
 from queue_engine.domain.reasons import Reason
@@ -97,7 +98,7 @@ _IS_QUEUED = (
     .where(entries.c.repository_id == timeline.c.repository_id, entries.c.number == timeline.c.number)
     .exists()
 )
-NEEDED = or_(_IS_QUEUED, _IS_LAST_DEQUEUE)
+NEEDED = or_(_IS_QUEUED, _IS_LAST_DEQUEUE, timeline.c.event == REVERTED)
 """Events that a decision may need, however old they are."""
 _OLDEST = (
     select(timeline.c.id)

@@ -14,7 +14,7 @@ from queue_engine.store import EntryConflict, Store
 from queue_engine.store.queue_file import QueueFile, file_lines, read_queues
 from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_lost_databases import front, label_in_order
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World
 from tests.support.databases import MakeUrl
 
 
@@ -69,6 +69,22 @@ async def test_queue_in_flight_lands_in_its_order_on_another_database(world: Wor
     assert world.landed() == [number for number, *_ in before]
     assert [world.spoken(pull) for pull in (first, *pulls)] == [1, 1, 1, 1]
     assert all(LABEL not in pull.labels for pull in (first, *pulls))
+
+
+async def test_reverted_change_relands_after_the_move(world: World, make_sqlite_url: MakeUrl) -> None:
+    """P2: the file knows which pull request reverts which."""
+    pull = world.open("pull")
+    await world.pass_time(CI_TIME * 2)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    pull.comment("/revert", by="mona")
+    await world.until(lambda: any(each.title.startswith("Revert") for each in world.repository.log("main")))
+    await front(world)
+    await move(world, make_sqlite_url())
+    pull.comment("/reland", by="mona")
+    await world.pass_time(timedelta(minutes=1))
+    assert "Reland: pull" in {each.title for each in world.repository.record.pulls.values()}
 
 
 @pytest.mark.thorough
