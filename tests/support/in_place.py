@@ -144,7 +144,7 @@ def statements_in_place() -> Iterator[None]:
 
     Within itself it changes nothing: a second keeper of connections would wait for the one that the first keeps.
     """
-    if engine.greenlet_spawn is _spawn:
+    if vars(engine)["greenlet_spawn"] is _spawn:
         yield
         return
     kept = _Kept()
