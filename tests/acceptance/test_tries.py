@@ -12,6 +12,7 @@ from queue_engine.commands.commands import CommandRequest
 from queue_engine.domain.notice import Reply, ReplyKind
 from queue_engine.executor.cleanup import try_branches
 from tests.acceptance.commenting import say
+from tests.acceptance.test_forks import from_fork
 from tests.acceptance.train_stage import CHECK, WORKFLOW
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -125,6 +126,17 @@ async def test_test_without_a_result_ends(tmp_path: Path) -> None:
         await world.pass_time(timedelta(minutes=45))
         assert "its checks did not end in time" in world.comment(pull)
         assert branches(world) == []
+
+
+async def test_fork_and_conflict_get_no_test(world: World) -> None:
+    """P4: CI on a branch of the repository has secrets that a fork's commits may not have."""
+    (pull,) = await ready(world, "pull", files=[{"shared.txt": "1\n"}])
+    world.repository.push("main", {"shared.txt": "2\n"}, "Conflict", by="rhea")
+    foreign = await from_fork(world, edits=True)
+    before = commits_tested(world)
+    assert "commits of a fork get no branch of this repository" in await tried(world, foreign)
+    assert "ended without a result: `it has a conflict with main@" in await tried(world, pull)
+    assert (commits_tested(world), branches(world)) == (before, [])
 
 
 @pytest.mark.lagging

@@ -152,6 +152,15 @@ def test_long_queue_is_planned_whole(slots: int) -> None:
     assert len(made.start) == slots
 
 
+def test_chain_is_one_run_whose_failure_is_about_all_of_it() -> None:
+    """P5: also a member that another one brings into the run is tested by it."""
+    made = plan(Trains(1, USUAL, (Member(1, 0.0, after=(2,)), Member(2, 0.0))), 2.0)
+    assert [(new.content, new.tested) for new in made.start] == [((2, 1), frozenset({1, 2}))]
+    first = Trains(2, USUAL, (Member(1, 0.0, after=(3,)), Member(2, 0.0), Member(3, 0.0)))
+    assert all(new.tested for new in plan(first, 2.0).start)
+    assert {each for new in plan(first, 2.0).start for each in new.tested} == {1, 2, 3}
+
+
 class OrderedDriver(Driver):
     """Fails if a run or a landing has a member without those that land before it; these leave with an ejected one."""
 
