@@ -31,7 +31,7 @@ Part = tuple[Callable[[], Awaitable[bool]], Callable[[], Awaitable[datetime | No
 
 _ROUNDS_OF_REST = 50
 """So often, some rounds of the event loop apart, no step is found when all that is left awaits a delayed answer."""
-_DELIVERY_SECONDS = 0.002
+DELIVERY_SECONDS = 0.002
 """Real seconds in which a busy operating system hands over what was sent between two tasks of this process."""
 _STEPS_TO_WAKE = 5
 """Rounds of the event loop after which a loop that was woken is at work."""
@@ -157,7 +157,7 @@ class VirtualTime:
                 quiet = quiet + 1 if touches == self._touches and not self._in_database else 0
                 touches = self._touches
                 if quiet == _ROUNDS_OF_REST:
-                    await asyncio.sleep(_DELIVERY_SECONDS)
+                    await asyncio.sleep(DELIVERY_SECONDS)
                 elif quiet > _ROUNDS_OF_REST:
                     if _DELAYED in self._stage.github.schedule.pending():
                         return

@@ -93,15 +93,23 @@ class _Choice:
         return []
 
     def _whole(self, run: NewRun) -> NewRun:
-        """Return the run with the members that land before its own; of what failed on this base, a part."""
+        """Return the run with the members that land before its own; of what failed on this base, a part.
+
+        It tests those of them that are no good base: a run on what probably fails is lost.
+        """
         members = {each.id: each for each in self.trains.queue}
         if not any(members[each].after for each in run.content if each in members):
             return run
-        content = in_order(run.content, members)
+        chosen, content = run.content, in_order(run.content, members)
         failed = {each.content for each in self.trains.failures if each.on_base}
         while content != run.content and len(content) > 1 and frozenset(content) in failed:
-            content = content[:-1]
-        added = {each for each in content if each not in run.content and not members[each].qualified}
+            if len(chosen) > 1:
+                chosen = chosen[:-1]
+                content = in_order(chosen, members)
+            else:
+                content = content[:-1]
+        brought = (members[each] for each in content if each not in run.content)
+        added = {each.id for each in brought if not each.qualified or self._suspected(each)}
         return NewRun(content, (run.tested & {*content}) | added or frozenset(content[-1:]))
 
     def _combined(self, anchor: Sequence[int], work: Sequence[Member]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queue_engine.planner.trains.model import Member, NewRun, Plan, TrainRun, Trains
+from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Plan, TrainRun, Trains
 from queue_engine.planner.trains.plan import plan
 from queue_engine.planner.trains.transitions import base_pushed, removed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
@@ -181,6 +181,16 @@ class OrderedDriver(Driver):
         left = {each.id for each in self.trains.queue}
         queue = tuple(replace(each, after=tuple(sorted(left & {*self.after[each.id]}))) for each in self.trains.queue)
         self.trains = replace(self.trains, queue=queue)
+
+
+def test_part_of_a_failed_chain_has_no_member_that_only_its_rest_needs() -> None:
+    """P5: the run would rest on what failed alone; each plan would cancel it, and start it again."""
+    queue = (Member(5, 0.0, 1.0), Member(6, 0.0, 1.0), Member(7, 0.0, 1.0, after=(5,)))
+    failures = tuple(FailingRun(frozenset(each), frozenset(each)) for each in ((5, 6, 7), (5,)))
+    driver = OrderedDriver(Trains(4, USUAL, queue, failures=failures), set())
+    driver.after = {5: (), 6: (), 7: (5,)}
+    driver.settle()
+    assert (6,) in [run.content for run in driver.trains.runs]
 
 
 @settings(max_examples=100, deadline=None)
