@@ -22,7 +22,8 @@ from queue_engine.domain.model import Repository
 from queue_engine.store import EntryConflict, Store
 from queue_engine.store.action_records import FIRST, ActionRecord
 from queue_engine.store.figures import ALIVE
-from queue_engine.store.queue_file import FORMAT, MARK_COPY, VERSION, QueueFile, file_lines, read_queues
+from queue_engine.store.queue_file import FORMAT, VERSION, QueueFile, file_lines, read_queues
+from queue_engine.store.restored import MARK_COPY
 
 _AT_ONCE = 1000
 """Events of a page of the timeline."""

@@ -6,13 +6,17 @@ In a backup, pull requests are queued that IMQ has landed since. For these, an u
 """
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import structlog
 
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.effects.context import Change
 from queue_engine.handlers.stale_comments import doubt_comments
-from queue_engine.store.queue_file import QueueFile, is_known, newest_write, refetch_all, restore_queues, unmark_copy
+from queue_engine.store.restored import newest_write, refetch_all, unmark_copy
+
+if TYPE_CHECKING:
+    from queue_engine.store.queue_file import QueueFile
 
 _log = structlog.get_logger("imq.restored")
 
@@ -36,12 +40,14 @@ async def refetch_after_pause(change: Change) -> None:
     _log.info("database_may_be_restored", written=last.isoformat(), queues=len(queues))
 
 
-async def import_queues(change: Change, file: QueueFile) -> bool:
+async def import_queues(change: Change, file: "QueueFile") -> bool:
     """Store the queues of a file. False if they were imported before: then nothing is stored.
 
     Each pull request is read, and its comment searched, before IMQ acts. Raises EntryConflict if a queue has entries
     here already, or if the file contradicts itself.
     """
+    from queue_engine.store.queue_file import is_known, restore_queues
+
     connection = change.tx.connection
     if await is_known(connection, [row.id for row in file.entries]):
         return False

@@ -18,7 +18,7 @@ from queue_engine.domain.model import Pause, TimelineEvent
 from queue_engine.domain.notice import CommandReply
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Transaction
-from queue_engine.store.queue_file import MARK
+from queue_engine.store.restored import MARK
 from queue_engine.store.tables import outbox
 from tests.store.examples import NOW, OTHER, REPOSITORY, queue, stand
 from tests.store.outbox.outbox_examples import want

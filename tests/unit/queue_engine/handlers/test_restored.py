@@ -12,7 +12,7 @@ from queue_engine.domain.model import TimelineEvent
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import refetch_after_pause
 from queue_engine.store import Store, Transaction
-from queue_engine.store.queue_file import MARK_COPY
+from queue_engine.store.restored import MARK_COPY
 from tests.store.examples import changed, queue, stand
 from tests.store.outbox.outbox_examples import want
 from tests.unit.queue_engine.examples import MINUTE, NOW, REPOSITORY, SECOND, WAITING
