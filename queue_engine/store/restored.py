@@ -1,4 +1,4 @@
-"""What a restored database has to verify: whether it may be a copy, and what IMQ then reads and searches first.
+"""Find out whether the database may be a restored copy, and have IMQ read and search first in one.
 
 Every start asks this, so it stands apart from the models of queue files.
 """
