@@ -40,7 +40,7 @@ from queue_engine.executor.front import lift, make
 from queue_engine.executor.members import sets_aside, still_alone
 from queue_engine.executor.run_checks import eject, test
 from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
-from queue_engine.executor.run_slots import release_for_runner, set_aside_for_runner
+from queue_engine.executor.run_slots import RUNNER_AGAIN, release_for_runner, set_aside_for_runner
 from queue_engine.executor.run_store import TrainState
 from queue_engine.planner.github_outage import (
     Retry,
@@ -76,9 +76,6 @@ _STEPS = 300
 
 _OFF_FOR = timedelta(days=1)
 """How long trains are off at most before IMQ tries them again."""
-
-_RUNNER_AGAIN = timedelta(seconds=30)
-"""How soon a run of members that others test looks again for a free runner."""
 
 _AGAIN = timedelta(minutes=5)
 """How soon a step that met a failure of GitHub is tried again at the latest."""
@@ -402,7 +399,7 @@ class QueuePass:
         if await set_aside_for_runner(self._engine, members, self._policy, active=active):
             await state.remember(state.memory)
             aside = any(each.number not in active for each in members)
-            return QueueWait(None if aside else state.now + _RUNNER_AGAIN)
+            return QueueWait(None if aside else state.now + RUNNER_AGAIN)
         if waited := [each for each in members if each.blocked_for is not None]:
             async with self._engine.change() as change:
                 for entry in waited:

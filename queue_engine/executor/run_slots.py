@@ -25,7 +25,7 @@ from queue_engine.rules.checks import needs_runner, required_checks
 
 _log = structlog.get_logger("imq.run_slots")
 
-_AGAIN = timedelta(seconds=30)
+RUNNER_AGAIN = timedelta(seconds=30)
 """How soon IMQ looks again for a free runner, without a request to GitHub."""
 
 _MOST_HEADS = 1_000
@@ -118,7 +118,7 @@ def _waits_longer(other: Entry, entry: Entry, capacity: RunSlots, now: datetime)
     if other.queue_id == entry.queue_id or other.blocked_for is None or other.blocked_since is None:
         return False
     waits = other.blocked_for.startswith(f"{capacity.name}: ")
-    is_current = other.blocked_until is not None and other.blocked_until + _AGAIN > now
+    is_current = other.blocked_until is not None and other.blocked_until + RUNNER_AGAIN > now
     return waits and is_current and (other.blocked_since, other.seq) < (entry.blocked_since or now, entry.seq)
 
 
@@ -161,7 +161,7 @@ async def _set_aside(engine: Engine, entry: Entry, full: _Full, policy: Policy) 
     """Have the entry wait; only the first time, its comment and its history say so."""
     now = engine.clock.now()
     waiting = replace(
-        entry, blocked_since=entry.blocked_since or now, blocked_until=now + _AGAIN, blocked_for=full.words
+        entry, blocked_since=entry.blocked_since or now, blocked_until=now + RUNNER_AGAIN, blocked_for=full.words
     )
     async with engine.change() as change:
         saved = await change.tx.entries.save(waiting)
