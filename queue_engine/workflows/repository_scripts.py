@@ -87,6 +87,8 @@ _SELECTED = re.compile(
     re.MULTILINE,
 )
 """Scripts that a pattern or a list selects: `for each in ci/*.sh`."""
+_ON_PATH = re.compile(r"^.*(?:\bGITHUB_PATH\b|(?<!\w)(?:env:)?PATH\s*=).*$", re.MULTILINE | re.IGNORECASE)
+"""A folder that is added there: commands name its programs without a path."""
 _TESTED = re.compile(r"(?<![\w./-])pytest\s([^\n;|&]{1,1000})")
 _PROGRAM_OF_CARGO = re.compile(r"\brun\s[^\n;|&]{0,80}?(?:-p|--package|--bin|--example)[ =]([\w-]{1,100})")
 """Also in an alias of `.cargo/config.toml`."""
@@ -128,7 +130,10 @@ _PYTHON = "pyproject.toml setup.py setup.cfg"
 _GRADLE = (
     "gradlew **/*.gradle **/*.gradle.kts gradle.properties **/buildSrc/** buildSrc/** **/build-logic/** build-logic/**"
 )
-_DOTNET = "**/Directory.Build.props **/Directory.Build.targets **/Directory.Packages.props **/*.targets build.cake"
+_DOTNET = (
+    "**/Directory.Build.props **/Directory.Build.targets **/Directory.Packages.props **/*.targets build.cake "
+    "**/*.csproj **/*.fsproj **/*.vbproj"
+)
 _COMPOSE = "compose.yaml compose.yml docker-compose*.yaml docker-compose*.yml"
 _LOADS: Mapping[str, str] = {
     "make gmake": "Makefile makefile GNUmakefile",
@@ -384,6 +389,8 @@ class RepositoryFiles:
             yield from (f"{dirname(each) if each.endswith('.py') else each}/conftest.py" for each in given)
         if _INSTALLED.search(text):
             yield from _PYTHON.split()
+        added = (normpath(each) for line in _ON_PATH.findall(text) for each in _tokens(line))
+        yield from (f"{each}/*" for each in added if each != "." and each in self._folders)
 
     def _of_token(self, token: str, folders: Collection[str], is_source: bool) -> Iterator[str]:
         """Yield the script at this path, or the files by which programs begin in this folder."""

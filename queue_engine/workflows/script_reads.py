@@ -83,7 +83,7 @@ _TOOLS = (
     r"|\bgitleaks\b(?!-)(?!\s+(?:dir|directory|stdin|version)\b)(?!.*--no-git)|\btrufflehog\b(?!\s+filesystem\b)"
     r"|\bgit[ -]secrets\b.*--scan-history|\btalisman\b|\blhci\b|\bpercy\b|\bargos\b|\bhappo\b|\bgo\s+generate\b"
     r"|\b(?:ci-info|env-ci|std-env)\b|\bgitlint\b|\b(?:cz|cog)\s+check\b|\bconvco\s|\bconform\s+enforce\b"
-    r"|\bmoon\s+ci\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
+    r"|\bmoon\s+ci\b|\bdco-check\b|\bbundlewatch\b|\bgolangci-lint\b.*\s(?:--new|-n)(?![\w-])"
 )
 """Programs that look at the event by themselves, or at the last commits alone, as `golangci-lint --new` does
 (vitessio/vitess #9184, golangci/golangci-lint #4377). `go generate` starts what comments name."""
