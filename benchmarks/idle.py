@@ -165,7 +165,7 @@ def _tested(entry: Entry, tip: str, now: datetime, later: datetime) -> Entry:
         state=RunState.PASSED,
         started_at=now,
         base_tip=tip,
-        candidate=entry.head,
+        candidate=entry.head_sha,
         tested_tree=tip,
         polls=1,
         next_poll_at=later,

@@ -46,7 +46,7 @@ async def record_rows(size: Size, _seed: int) -> list[Row]:
 async def _row(store: Store, dialect: str, number: int) -> Row:
     keys = PassportKeys(SecretStr(KEY.private))
     async with store.transaction() as tx:
-        landed = await stand(tx, await queue(tx), 1, head="a" * 40)
+        landed = await stand(tx, await queue(tx), 1, head_sha="a" * 40)
         await tx.consents.add(landed, ConsentKind.LABEL, landed.queued_by, NOW)
     await _land(store, keys, landed, 1, records=True)
     without = await _land(store, keys, landed, number, records=False)
@@ -70,14 +70,14 @@ async def _land(store: Store, keys: PassportKeys, entry: Entry, number: int, *, 
     policy, checks = Policy(), frozenset(RequiredCheck(each, 15368) for each in _CHECKS)
     rules = BranchRules(required_checks=checks, native_queue=False, linear_history=False)
     reports = [CheckReport(each, 15368, CheckState.PASSED, "success", _LINK, NOW, NOW) for each in _CHECKS]
-    commit, start = Commit("d" * 40, "b" * 40, ("c" * 40, entry.head)), time.process_time()
+    commit, start = Commit("d" * 40, "b" * 40, ("c" * 40, entry.head_sha)), time.process_time()
     for _ in range(number):
         async with store.transaction() as tx:
             await tx.consents.verify(entry)  # As before each merge.
         async with store.transaction() as tx:
             await tx.queues.wake(entry.queue_id, NOW, anyway=True)
             if records:
-                proof = proof_of(entry.head, checks, reports, rules, policy)
+                proof = proof_of(entry.head_sha, checks, reports, rules, policy)
                 run = replace(entry.run, proof=proof, tested_tree="b" * 40, base_tip="c" * 40)
                 await record_landing(Change(tx, NOW, sign=keys.sign), replace(entry, run=run), commit, policy)
     return time.process_time() - start

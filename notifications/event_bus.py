@@ -128,7 +128,7 @@ class CheckRunProgress:
             instants = (entry.status_since + pause for pause in self._policy.progress_edits)
             due = next((instant for instant in instants if instant > now), None)
             shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-            if due is None or shown is None or (shown.kind, shown.head_sha) != (NoticeKind.CHECKING, entry.head):
+            if due is None or shown is None or (shown.kind, shown.head_sha) != (NoticeKind.CHECKING, entry.head_sha):
                 return
             # Another transaction that changed the entry meanwhile has announced that, and the entry may have left.
             if not await tx.entries.lock(entry):

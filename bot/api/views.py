@@ -168,7 +168,7 @@ class EntryAnswer(AnswerModel):
     queued_by: str
     position: int = Field(validation_alias=AliasPath("entry", "position"))
     status: EntryStatus
-    head_sha: str = Field(validation_alias=AliasPath("entry", "head"))
+    head_sha: str = Field(validation_alias=AliasPath("entry", "head_sha"))
     priority: int
     hotfix: bool
     enqueued_at: datetime
@@ -368,7 +368,7 @@ class QueuedAnswer(StateAnswer):
             number=entry.number,
             position=entry.position if outside is None else None,
             status=outside or entry.status.value,
-            head_sha=entry.head,
+            head_sha=entry.head_sha,
             queued_by=entry.queued_by,
             priority=entry.priority,
             delays=delays,

@@ -197,7 +197,7 @@ async def predict(
     permission = await github.permission(repository, by)
     answer = check_eligibility(
         replace(pull, labels=pull.labels | {policy.trigger_label}),
-        Consent(by, permission, head=pull.head_sha, base_branch=pull.base_branch),
+        Consent(by, permission, head_sha=pull.head_sha, base_branch=pull.base_branch),
         await read_requirements(github, repository, snapshot, rules, policy),
         repository=repository,
         policy=policy,

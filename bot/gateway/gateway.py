@@ -164,9 +164,9 @@ class Gateway(CandidateApi, MergeApi):
         """`GET /repos/{owner}/{repo}/compare/{before}...{after}`; the name of the base is not needed for it."""
         return await self._changes.read(repository, before, after)
 
-    async def paths_of_head(self, repository: Repository, base: str, tip: str, head: str) -> frozenset[str] | None:
+    async def paths_of_head(self, repository: Repository, base: str, tip: str, head_sha: str) -> frozenset[str] | None:
         """`GET /repos/{owner}/{repo}/compare/{tip}...{head}`; the name of the base is not needed for it."""
-        return await self._changes.read(repository, tip, head, contained=False)
+        return await self._changes.read(repository, tip, head_sha, contained=False)
 
     async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
         """`GET /repos/{owner}/{repo}/git/trees/{tree_sha}` of both; of each directory where a tree is cut off."""

@@ -147,7 +147,7 @@ _UNEXPLAINED = "something went wrong"
 
 class _Reverted(ReadModel):
     number: int
-    head: str = Field(alias="headRefOid")
+    head_sha: str = Field(alias="headRefOid")
 
 
 class _RevertPayload(ReadModel):
@@ -177,7 +177,7 @@ async def revert_pull_request(
     except Unsupported as missing:
         raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
     made = parse_answer(_RevertAnswer, answer.data).payload.revert
-    return made.number, made.head
+    return made.number, made.head_sha
 
 
 class HeadBranches:

@@ -616,7 +616,7 @@ class CheckReads(SnapshotBatches):
         return found
 
     async def reports_elsewhere(
-        self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]
+        self, repository: Repository, base_branch: str | None, head_sha: str, wanted: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
         """`GET /repos/{owner}/{repo}/pulls`, the ten that changed last, then the checks of one commit after another."""
         template = "/repos/{owner}/{repo}/pulls?state=all&sort=updated&direction=desc&per_page=10"
@@ -624,7 +624,7 @@ class CheckReads(SnapshotBatches):
         heads = [answer.head.sha for answer in pulls]
         found: list[CheckReport] = []
         for ref in dict.fromkeys((*heads, base_branch)):
-            if ref in (head, None) or all(any(matches(each, report) for report in found) for each in wanted):
+            if ref in (head_sha, None) or all(any(matches(each, report) for report in found) for each in wanted):
                 continue
             try:
                 found += await self.check_reports(repository, ref, wanted)
@@ -644,6 +644,6 @@ def _annotated_test(annotation: AnnotationAnswer) -> str | None:
     return None
 
 
-def _own_check_run(head: str, run: OwnRunPart) -> OwnCheckRun:
+def _own_check_run(head_sha: str, run: OwnRunPart) -> OwnCheckRun:
     conclusion = None if run.conclusion is None else run.conclusion.lower()
-    return OwnCheckRun(head, run.database_id, run.status.lower(), conclusion, run.title or "")
+    return OwnCheckRun(head_sha, run.database_id, run.status.lower(), conclusion, run.title or "")

@@ -51,7 +51,7 @@ def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
     changed = event.label if event.action in {"labeled", "unlabeled"} else None
     state = PullRequestState(
         updated_at=pull.updated_at,
-        head=pull.head.sha,
+        head_sha=pull.head.sha,
         base=pull.base.ref,
         open=pull.state == "open",
         merged=bool(pull.merged),
@@ -321,12 +321,12 @@ def _own_branch(branches: Sequence[BranchName]) -> str | None:
 
 
 def _rerun(
-    event: CheckRunEvent | CheckSuiteEvent, delivery: _Delivery, head: str, numbers: list[int]
+    event: CheckRunEvent | CheckSuiteEvent, delivery: _Delivery, head_sha: str, numbers: list[int]
 ) -> webhooks.WebhookEvent | None:
     """Normalize a person's "Re-run" on IMQ's own check. A bot's does not count: each answer could cause the next."""
     if event.sender is None or event.sender.type == "Bot":
         return None
-    return webhooks.RerunRequest(**event.common(delivery.id), head_sha=head, numbers=tuple(numbers))
+    return webhooks.RerunRequest(**event.common(delivery.id), head_sha=head_sha, numbers=tuple(numbers))
 
 
 def _check_suite(event: CheckSuiteEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:

@@ -156,13 +156,13 @@ def _of_check_runs(pull: PullRequest, app: App, entry: Entry | None, wanted: Not
     runs = [run for suite in suites for run in suite.runs if (run.external_id or "").startswith(identity)]
     newest = max(runs, key=lambda run: run.id, default=None)
     for run in runs:
-        at_rest = entry is not None and run is newest and run.head_sha == entry.head
+        at_rest = entry is not None and run is newest and run.head_sha == entry.head_sha
         if run.status != "completed" and not at_rest:
             yield f"a check run on {run.head_sha[:7]} that has not ended"
     if newest is None or entry is None or not entry.is_ready:
         return
     merges_now = wanted is not None and wanted.merges_now
-    if newest.status == "completed" and newest.head_sha == entry.head and not merges_now:
+    if newest.status == "completed" and newest.head_sha == entry.head_sha and not merges_now:
         yield f"a check run that has ended: {newest.conclusion}"
 
 

@@ -51,7 +51,7 @@ _NAME_FOR_SHELLS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 
 def failure_sentences(failure: FailingCheckFacts, base: str) -> list[str]:
     """Say which checks failed where, what landed in between, and whether IMQ reran them."""
-    head, shown = code(failure.head[:_SHORT_SHA]), code(base)
+    head, shown = code(failure.head_sha[:_SHORT_SHA]), code(base)
     other = tuple(each for each in failure.checks if each not in {*failure.green, *failure.red})
     passed = PASSED_ALONE if len(failure.green) == 1 else PASSED_ALONE_MANY
     parts = (

@@ -253,7 +253,7 @@ async def _search_first(change: Change, request: EnqueueRequest, pull: PullReque
 def _log_answer(request: EnqueueRequest, pull: PullRequest, answer: Admission) -> None:
     names = {"repository": request.case.repository.full_name, "number": pull.number, "by": request.by}
     if isinstance(answer, Entry) and answer.is_ready:
-        _log.info("queued", **names, base_branch=answer.base_branch, position=answer.position, head=answer.head)
+        _log.info("queued", **names, base_branch=answer.base_branch, position=answer.position, head_sha=answer.head_sha)
     else:
         result = "NotReady" if isinstance(answer, Entry) else type(answer).__name__
         _log.info("eligibility", **names, answer=result)
@@ -283,7 +283,7 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
     consent = Consent(
         by=request.by or "",
         permission=taken.permission or Permission.NONE,
-        head=request.head_sha or pull.head_sha,
+        head_sha=request.head_sha or pull.head_sha,
         base_branch=request.base_branch or pull.base_branch,
     )
     answer = check_eligibility(pull, consent, requirements, repository=request.case.repository, policy=policy)

@@ -70,7 +70,7 @@ async def bind_known_push(engine: Engine, case: Case, head: NewHead) -> bool:
             await change.record("rebased", saved, delivery=case.delivery, data=data)
             await change.tx.queues.wake(entry.queue_id, change.now)
             return True
-    if not head.by_imq or head.before != entry.head:
+    if not head.by_imq or head.before != entry.head_sha:
         return False
     return await follow_shared_update(engine, case, head.sha, by_imq=True) is not None
 
@@ -99,11 +99,11 @@ async def follow_shared_update(engine: Engine, case: Case, sha: str, *, by_imq: 
             saved = await change.tx.entries.save(with_shared_update(entry, sha, change.now))
             await change.tx.consents.add(saved, ConsentKind.SHARED_UPDATE, None, change.now)
             other = updated_for(entry, sha, others) or most_active(others)
-            data = {"head": sha, "before": entry.head, "for": None if other is None else other.number}
+            data = {"head": sha, "before": entry.head_sha, "for": None if other is None else other.number}
             await change.record("shared_update", saved, delivery=case.delivery, data=data)
             await change.tx.queues.wake(entry.queue_id, change.now)
     event = "dequeued" if saved is None else "shared_update"
-    _log.info(event, repository=case.repository.full_name, number=case.number, head=sha)
+    _log.info(event, repository=case.repository.full_name, number=case.number, head_sha=sha)
     return replace(case, entry=saved)
 
 
@@ -132,9 +132,9 @@ async def bind_waiting_push(
         return Reject(Reason.HEAD_CHANGED)
     if (ended := wait_ended(with_pushed_head(entry, pull.head_sha), pull, policy, now)) is not None:
         return ended
-    if head is None or head.before != entry.head:
+    if head is None or head.before != entry.head_sha:
         head = NewHead(pull.head_sha, pushes=await engine.github.head_pushes(case.repository, pull))
-    pushers = head.pushers({entry.head})
+    pushers = head.pushers({entry.head_sha})
     if not isinstance(pushers, tuple):
         is_new = not head.pushes or head.pushes[0].after != head.sha
         is_settled = pull.updated_at is None or now >= pull.updated_at + _SETTLED
@@ -147,7 +147,7 @@ async def bind_waiting_push(
     async with engine.change() as change:
         saved = await change.tx.entries.save(with_pushed_head(entry, head.sha))
         await change.tx.consents.add(saved, ConsentKind.WAITING_PUSH, pushers[0], change.now)
-        data = {"by": pushers[0], "before": entry.head, "head": head.sha}
+        data = {"by": pushers[0], "before": entry.head_sha, "head": head.sha}
         await change.record("new_head", saved, delivery=case.delivery, data=data)
     return saved if head.sha == pull.head_sha else None
 

@@ -69,7 +69,7 @@ async def enqueue(
     permission = None if taken is None else taken.permission
     policy = (await case.with_policy(engine, entry.base_branch)).policy
     assert_may_queue(policy, by, permission or await engine.github.permission(case.repository, by))
-    if head_sha not in {None, entry.queued_head, entry.head}:
+    if head_sha not in {None, entry.queued_head, entry.head_sha}:
         raise RejectionError(Reason.HEAD_CHANGED)
     return Queued(entry, policy, new=_is_own(entry, case))
 

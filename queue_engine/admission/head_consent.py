@@ -135,7 +135,7 @@ def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime)
             continue
         if state.base_changed:
             return Reason.BASE_CHANGED
-        if state.before is not None and state.head == head_sha:
+        if state.before is not None and state.head_sha == head_sha:
             return Reason.HEAD_CHANGED
         if state.updated_at > commanded_at and not state.merged and (state.draft or not state.open):
             return Reason.DRAFT if state.open else Reason.CLOSED
@@ -147,18 +147,18 @@ async def consents(engine: Engine, repository: Repository, number: int, head_sha
     async with engine.change() as change:
         if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
             return False
-        consent = Fact(subject=of_pull(number), statement=Consent(kind="commanded", head=head_sha, at=commanded_at))
+        consent = Fact(subject=of_pull(number), statement=Consent(kind="commanded", head_sha=head_sha, at=commanded_at))
         await change.tx.known.record(repository.id, [consent], change.now)
     return True
 
 
-async def is_commands(tx: Transaction, repository: Repository, number: int, head: str, now: datetime) -> bool:
+async def is_commands(tx: Transaction, repository: Repository, number: int, head_sha: str, now: datetime) -> bool:
     """Return whether a recent command consented to this head.
 
     Then IMQ judges each push of this head, see `queue_engine.rules.consent.changed_since_command`.
     """
     known = await _known(tx, repository, number, now)
-    return any(isinstance(one.statement, Consent) and one.statement.head == head for one in known)
+    return any(isinstance(one.statement, Consent) and one.statement.head_sha == head_sha for one in known)
 
 
 async def _known(tx: Transaction, repository: Repository, number: int, now: datetime) -> list[Known]:

@@ -51,14 +51,14 @@ async def requirements_of(
     taken, requirements = await _requirements_of(engine, repository, taken, policy, is_waiting=waiting is not None)
     requirements = replace(requirements, landings=await landings_before(engine, repository, taken.pull, by))
     lacked = next((each for each in waiting.unmet if each.reason in FOR_REPORTS), None) if waiting else None
-    if waiting is None or lacked is None or waiting.head != taken.pull.head_sha:
+    if waiting is None or lacked is None or waiting.head_sha != taken.pull.head_sha:
         return taken, requirements
     required = head_checks(requirements.rules, policy)
     old = lacked.reason is Reason.TESTED_ON_ANOTHER_BASE
-    reports = await engine.github.check_reports(repository, waiting.head, required) if required or old else ()
+    reports = await engine.github.check_reports(repository, waiting.head_sha, required) if required or old else ()
     counted = reports
     if taken.base_changed_at is not None:
-        suites = await engine.github.check_suites(repository, waiting.head)
+        suites = await engine.github.check_suites(repository, waiting.head_sha)
         counted = reports_since(reports, suites, taken.base_changed_at)
     # Where nothing is required, whatever reports counts.
     absent = lacked if absent_checks(required, counted) or (old and not counted) else None

@@ -81,11 +81,11 @@ async def _judge_queued(
     if push is None and entry.status is not EntryStatus.UPDATING and may_push(entry, pull.author, policy):
         # If its bot pushed, and no webhook says so, GitHub's activity of the branch does.
         push = NewHead(pull.head_sha, by=pull.author)
-    if pull.head_sha != entry.head and entry.status is EntryStatus.PENDING:
+    if pull.head_sha != entry.head_sha and entry.status is EntryStatus.PENDING:
         followed_update = await follow_shared_update(engine, case, pull.head_sha, by_imq=False)
         if followed_update is not None:
             return followed_update
-    if pull.head_sha != entry.head and push is None:
+    if pull.head_sha != entry.head_sha and push is None:
         updated = await bind_lost_update(engine, case, entry, pull.head_sha)
         if updated is not None:
             return updated
@@ -102,7 +102,7 @@ async def _judge_waiting(
     One that is ready joins at the end of its priority, as if it had been asked for at that instant: all that are in the
     queue were ready before. GitHub's own auto-merge adds a pull request to GitHub's merge queue in the same way.
     """
-    taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head)
+    taken = await engine.github.snapshot(case.repository, case.number, login=entry.queued_by, head_sha=entry.head_sha)
     if await followed_login(engine, entry, taken) is not None:
         return None
     case, before = await case.with_policy(engine, entry.base_branch), entry
@@ -115,7 +115,7 @@ async def _judge_waiting(
     moves, pull = entry.base_branch != before.base_branch, taken.pull
     case = await replace(case, pull=pull).with_policy(engine, entry.base_branch)
     policy = case.policy
-    if pull.open and pull.head_sha != entry.head:
+    if pull.open and pull.head_sha != entry.head_sha:
         followed_update = await follow_shared_update(engine, case, pull.head_sha, by_imq=False)
         if followed_update is not None:
             return followed_update
@@ -153,7 +153,7 @@ async def read_unlisted(engine: Engine, repository: Repository, listed: Collecti
     """Read the queued pull requests that a list of open ones left out, ten in one query; returns those it showed."""
     async with engine.store.reading() as tx:
         entries = [each for each in await tx.entries.of_repository(repository.id) if each.number not in listed]
-    requests = [SnapshotRequest(each.number, "", each.head) for each in entries if each.is_ready]
+    requests = [SnapshotRequest(each.number, "", each.head_sha) for each in entries if each.is_ready]
     found = await engine.github.snapshots(repository, requests) if requests else {}
     return {number: taken.pull for number, taken in found.items()}
 
@@ -250,7 +250,7 @@ def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> 
     """Return the entry marked for its own pass, or the reason to leave, or neither."""
     if entry.run.merge_requested_at is not None:
         return replace(entry, needs_refetch=True), None
-    new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head
+    new_head = pull.open and entry.status is EntryStatus.UPDATING and pull.head_sha != entry.head_sha
     if new_head and entry.run.new_head != pull.head_sha:
         return with_new_head(entry, pull.head_sha, policy, now), None
     lost = consent_lost(entry, pull, policy)
@@ -278,7 +278,7 @@ async def _judge_readiness(
                 saved = await _wait_on(change, replace(entry, depends_on=names), unmet, policy)
                 if disables_auto_merge(taken.pull, policy):
                     await disable_later(change, repository, case.number)
-            case Admit() if not moves and entry.head != entry.queued_head:
+            case Admit() if not moves and entry.head_sha != entry.queued_head:
                 saved = await _return(change, entry, taken, policy)
             case NotReady() | Admit() as found:
                 unmet = found.unmet if isinstance(found, NotReady) else ()
@@ -288,7 +288,12 @@ async def _judge_readiness(
         await record.note_set_ready(change, saved, requirements.landings)
     joined = saved.is_ready and not entry.is_ready
     log = _log.info if joined else _log.debug
-    log("queued" if joined else "readiness", repository=repository.full_name, number=case.number, head=saved.head)
+    log(
+        "queued" if joined else "readiness",
+        repository=repository.full_name,
+        number=case.number,
+        head_sha=saved.head_sha,
+    )
     return replace(case, entry=saved)
 
 
@@ -337,7 +342,7 @@ async def _join(
         entry.queued_by,
         entry.queued_head,
         order=_order(entry, trusted, policy),
-        source=next(each.source for each in reversed(ledger) if each.head == entry.queued_head),
+        source=next(each.source for each in reversed(ledger) if each.head_sha == entry.queued_head),
     )
     await record_consent(change, request, taken.pull)
     joined = await store_entry(change, queue, taken, rules, policy, request, trusted, unmet)

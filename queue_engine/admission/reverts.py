@@ -41,7 +41,7 @@ class Revert:
 
     number: int | None = None
     """The pull request that reverts it; None: GitHub opened none."""
-    head: str | None = None
+    head_sha: str | None = None
     """The commit that GitHub made for it; None: a job died before it stored that."""
     detail: str = ""
     """Why GitHub opened none, in its own words."""
@@ -71,7 +71,7 @@ async def queue_revert(
         entry = await tx.entries.find(repository.id, number)
     if entry is not None or not taken.pull.open:
         return opened
-    if opened.head not in (None, taken.pull.head_sha):
+    if opened.head_sha not in (None, taken.pull.head_sha):
         # Who asks for a revert consents to the commit that GitHub made, and to no push since.
         return replace(opened, refused=RejectionError(Reason.HEAD_CHANGED))
     source = ConsentKind.REVERT if automatic else ConsentKind.COMMAND

@@ -199,15 +199,15 @@ async def requeue(context: CommandContext, request: CommandRequest, source: Cons
     if entry is not None and entry.run.merge_requested_at is not None:
         return context.reply(request, ReplyKind.LANDING, accepted=False)
     # The head that it was queued with, or IMQ's own update of it: nobody has pushed since.
-    bound = entry is not None and entry.head_proved and context.pull.head_sha == entry.head
+    bound = entry is not None and entry.head_proved and context.pull.head_sha == entry.head_sha
     return await _enqueue(context, request, context.pull.head_sha if bound else await _consented(context), source)
 
 
 async def _enqueue(
-    context: CommandContext, request: CommandRequest, head: str | None, source: ConsentKind = ConsentKind.COMMAND
+    context: CommandContext, request: CommandRequest, head_sha: str | None, source: ConsentKind = ConsentKind.COMMAND
 ) -> Reply:
     """Queue this head, at the end if it is queued; None: no one has consented to the current one."""
-    if head is None:
+    if head_sha is None:
         return context.reply(request, ReplyKind.CHANGED_SINCE, accepted=False)
     again = context.case.entry is not None
     call = enqueue.requeue if again else partial(enqueue.enqueue, may_wait=True)
@@ -221,7 +221,7 @@ async def _enqueue(
                 ConsentKind.DELEGATED,
                 replace(taken, permission=None, person_id=None),
             )
-        queued = await call(context.engine, context.case, by=by, head_sha=head, taken=taken, source=source)
+        queued = await call(context.engine, context.case, by=by, head_sha=head_sha, taken=taken, source=source)
     except RejectionError as refused:
         return _refused(context, request, refused.reason, refused.detail)
     code = ReplyKind.REQUEUED if again else _joined(context, queued.entry)
@@ -609,7 +609,7 @@ class Commands:
             repository,
             pull.number,
             base_branch=pull.base_branch,
-            head=pull.head_sha,
+            head_sha=pull.head_sha,
             policy=context.policy,
             asked_at=context.at or change.now,
             now=change.now,

@@ -34,7 +34,7 @@ class ConsentKind(StrEnum):
 class HeadConsent:
     """A consent that counts while its entry does: to this head of its pull request, for this base branch only."""
 
-    head: str
+    head_sha: str
     base_branch: str
     by: str | None
     """None: IMQ updated the branch in the name of the person before."""
@@ -44,4 +44,4 @@ class HeadConsent:
 
 def heads_of(ledger: Collection[HeadConsent]) -> frozenset[str]:
     """Return the heads with consent."""
-    return frozenset(each.head for each in ledger)
+    return frozenset(each.head_sha for each in ledger)

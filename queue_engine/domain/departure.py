@@ -103,7 +103,7 @@ class Cause:
 class FailingCheckFacts:
     """What IMQ knows of failed checks beside their reports: only what was read, so that people can rely on it."""
 
-    head: str
+    head_sha: str
     """The queued head."""
     checks: tuple[str, ...]
     """The failed checks."""

@@ -65,7 +65,7 @@ class PullRequestState(_Frozen):
 
     kind: Literal["pull"] = "pull"
     updated_at: Instant
-    head: str
+    head_sha: str
     base: str
     open: bool
     merged: bool
@@ -110,19 +110,19 @@ class MergeRequest(_Frozen):
     """IMQ is about to request the merge of this head; None: IMQ sent no request after all, or GitHub refused."""
 
     kind: Literal["merge_asked"] = "merge_asked"
-    head: str | None = None
+    head_sha: str | None = None
 
 
 class Consent(_Frozen):
     """Somebody asked for a pull request to be queued, at this time of GitHub's.
 
-    `commanded`: by a comment `/queue`, which IMQ counted as consent to `head`.
+    `commanded`: by a comment `/queue`, which IMQ counted as consent to `head_sha`.
     """
 
     kind: Literal["consented", "commanded"] = "consented"
     at: Instant
     by: str | None = None
-    head: str | None = None
+    head_sha: str | None = None
 
 
 class Push(_Frozen):

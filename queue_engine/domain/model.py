@@ -216,7 +216,7 @@ class Stall:
     """No check starts on the front's head: since when, which checks, and when CI ran on another commit."""
 
     since: datetime
-    head: str
+    head_sha: str
     checks: str
     """The names of the checks, for people to read."""
     ci_active_at: datetime | None = None
@@ -225,7 +225,7 @@ class Stall:
     @property
     def never(self) -> bool:
         """Whether no commit has the checks, so that no head of this queue can get them."""
-        return self.head == NOWHERE
+        return self.head_sha == NOWHERE
 
     @property
     def next_poll_at(self) -> datetime | None:
@@ -272,8 +272,8 @@ class Queue:
 class Entry:
     """Membership of one pull request in a queue, or its wait outside until it is ready (`unmet`).
 
-    `queued_head` is the head with consent. `head` is the same, or IMQ's own update of that head, which IMQ checks and
-    merges. IMQ binds an update by its webhook, and proves it by its parents before anything lands (`head_proved`).
+    `queued_head` is the head with consent. `head_sha` is the same, or IMQ's own update of that head, which IMQ checks
+    and merges. IMQ binds an update by its webhook, and proves it by its parents before anything lands (`head_proved`).
     Both outlive a run: a preempted entry keeps the head that IMQ made. `run` has the rest of an attempt.
     """
 
@@ -286,7 +286,7 @@ class Entry:
     author: str
     queued_by: str
     queued_head: str
-    head: str
+    head_sha: str
     enqueued_at: datetime
     status_since: datetime
     priority: int = 0
@@ -294,9 +294,9 @@ class Entry:
     position: int = 0
     head_proved: bool = True
     updated_from: str | None = None
-    """The head that IMQ updated: `head` is proved if this is its first parent."""
+    """The head that IMQ updated: `head_sha` is proved if this is its first parent."""
     newer_tip: str | None = None
-    """A tip of the base branch that `head` lacks, as far as IMQ knows; None: no such tip is known."""
+    """A tip of the base branch that `head_sha` lacks, as far as IMQ knows; None: no such tip is known."""
     needs_refetch: bool = False
     """Whether a webhook says that consent may be lost: IMQ reads the pull request before anything else."""
     version: int = 1

@@ -156,7 +156,7 @@ class Reads(Files, Protocol):
         """
         raise AssertionError
 
-    async def paths_of_head(self, repository: Repository, base: str, tip: str, head: str) -> frozenset[str] | None:
+    async def paths_of_head(self, repository: Repository, base: str, tip: str, head_sha: str) -> frozenset[str] | None:
         """`GET /repos/{o}/{r}/compare/{tip}...{head}`: former and new paths of the files that a pull request changes.
 
         These count from the commit at which it left the base. None if GitHub does not list all.
@@ -263,9 +263,9 @@ class Reads(Files, Protocol):
         raise AssertionError
 
     async def reports_elsewhere(
-        self, repository: Repository, base_branch: str | None, head: str, wanted: Collection[RequiredCheck]
+        self, repository: Repository, base_branch: str | None, head_sha: str, wanted: Collection[RequiredCheck]
     ) -> tuple[CheckReport, ...]:
-        """The checks of the pull requests that changed last, by `GET /pulls`, and of the base's tip; not of `head`.
+        """The checks of the pull requests that changed last, by `GET /pulls`, and of the base's tip; not of `head_sha`.
 
         Without a base branch, those of pull requests alone.
         Reads one commit after the other until every wanted check is found, eleven at most.

@@ -82,7 +82,7 @@ class RunMember:
 
     number: int
     entry_id: str
-    head: str
+    head_sha: str
     """The head with consent: exactly this commit is merged."""
     method: MergeMethod = MergeMethod.MERGE
     """How it lands, and so how it is built."""
@@ -182,11 +182,11 @@ class Run:
         """Whether its candidate is on a branch of IMQ's own, and not the head of its only member."""
         return self.trigger is not None
 
-    def of_member(self, entry_id: str, head: str) -> "Run":
+    def of_member(self, entry_id: str, head_sha: str) -> "Run":
         """Return the run as this member has it: with the tree to compare its landing with, on the commit before it."""
         base, tree = self.merges_onto or self.base_tip, None
         for each in self.members:
-            if (each.entry_id, each.head) == (entry_id, head):
+            if (each.entry_id, each.head_sha) == (entry_id, head_sha):
                 tree = each.tree
                 break
             base = each.landed_sha or each.commit or base

@@ -126,7 +126,7 @@ class ShadowPull:
     number: int
     title: str
     base_branch: str
-    head: str
+    head_sha: str
     enqueued_at: datetime | None = None
     """When a person set the trigger label last; None if that was not in shadow mode."""
     queued_by: str | None = None

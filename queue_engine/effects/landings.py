@@ -118,7 +118,7 @@ def landing_data(
     moved = member is not None and landed.sha == member.commit
     background = "background" if entry.run.merge_uuid is not None else "merge"
     last = run.members[-1] if run is not None and member is not None else None
-    candidate = (run.candidate if run is not None and last is not None else None) or entry.head
+    candidate = (run.candidate if run is not None and last is not None else None) or entry.head_sha
     tree = tested if last is None else last.tree
     return {
         "repository": {"id": entry.repository.id, "name": entry.repository.full_name},
@@ -167,20 +167,20 @@ def _earlier(run: Run | None, number: int) -> list[dict[str, Any]]:
     for each in run.members if run is not None else ():
         if each.number == number:
             return before
-        before.append({"number": each.number, "head": each.head, "tree": each.tree})
+        before.append({"number": each.number, "head": each.head_sha, "tree": each.tree})
     return []
 
 
 def _member(entry: Entry, consents: Sequence[HeadConsent]) -> dict[str, Any]:
     """Return the entry as the last member: with the newest consent to each head that counts."""
-    newest = {each.head: each for each in consents if each.base_branch == entry.base_branch}
-    heads = dict.fromkeys((entry.queued_head, entry.head))
+    newest = {each.head_sha: each for each in consents if each.base_branch == entry.base_branch}
+    heads = dict.fromkeys((entry.queued_head, entry.head_sha))
     return {
         "number": entry.number,
-        "head": entry.head,
+        "head": entry.head_sha,
         "author": entry.author,
         "consents": [
-            ({} if head == entry.head else {"head": head})
+            ({} if head == entry.head_sha else {"head": head})
             | {"by": each.by, "how": each.source.value, "at": _instant(each.at)}
             for head in heads
             if (each := newest.get(head)) is not None

@@ -46,7 +46,7 @@ def notice_of(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **f
         kind=kind,
         number=entry.number,
         base_branch=entry.base_branch,
-        head_sha=entry.head,
+        head_sha=entry.head_sha,
         at=now,
         enqueued_at=entry.enqueued_at,
         started_at=entry.run.started_at,
@@ -81,7 +81,7 @@ async def is_shown(tx: Transaction, entry: Entry) -> bool:
 async def contradicts(tx: Transaction, entry: Entry) -> bool:
     """Whether the check run on the head of an entry has ended, although the entry is in its queue (P6)."""
     shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
-    ended = shown is not None and shown.kind not in WAITING and shown.head_sha == entry.head
+    ended = shown is not None and shown.kind not in WAITING and shown.head_sha == entry.head_sha
     return ended and entry.is_ready
 
 
@@ -371,7 +371,7 @@ async def announce_reply(
     number: int,
     *,
     base_branch: str,
-    head: str,
+    head_sha: str,
     policy: Policy,
     asked_at: datetime,
     now: datetime,
@@ -395,7 +395,7 @@ async def announce_reply(
             kind=NoticeKind.ANSWERED,
             number=number,
             base_branch=base_branch,
-            head_sha=head,
+            head_sha=head_sha,
             at=now,
             trigger_label=policy.trigger_label,
             fix_labels=policy.fix_labels,

@@ -67,7 +67,10 @@ async def _landed_with(engine: Engine, entry: Entry) -> int | None:
     for number, head in landed:
         if number == entry.number or not isinstance(head, str):
             continue
-        if head == entry.head or (await engine.github.comparison(entry.repository, head, entry.head)).head_landed:
+        if (
+            head == entry.head_sha
+            or (await engine.github.comparison(entry.repository, head, entry.head_sha)).head_landed
+        ):
             return number
     return None
 
@@ -171,10 +174,10 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
         await cancel_later(tx, entry, policy, now)
     # Automation that sets the label again must not overrule the person who dequeued the pull request.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
-        await tx.rejections.put(entry.repository.id, entry.number, entry.head, reason, now)
+        await tx.rejections.put(entry.repository.id, entry.number, entry.head_sha, reason, now)
     await tx.queues.wake(entry.queue_id, now)
     checks = [check.name for check in why.checks]
-    data: dict[str, Any] = {"head": entry.head, "from": entry.status.value, "checks": checks, "detail": why.detail}
+    data: dict[str, Any] = {"head": entry.head_sha, "from": entry.status.value, "checks": checks, "detail": why.detail}
     if why.failing:
         data["failing"] = as_data(why.failing)
     if why.failure is not None:
@@ -199,10 +202,10 @@ async def _end_wait(
         await announce_dequeued(tx, entry, why, policy, now, cause=cause, new_commits=new_commits)
     refused = REASONS[reason].outcome is Outcome.FAILED
     if refused or reason is Reason.UNQUEUED:
-        await tx.rejections.put(entry.repository.id, entry.number, entry.head, reason, now)
+        await tx.rejections.put(entry.repository.id, entry.number, entry.head_sha, reason, now)
     queue = await tx.queues.get(entry.queue_id)
     assert queue is not None
-    data = {"head": entry.head, "by": entry.queued_by, "detail": why.detail}
+    data = {"head": entry.head_sha, "by": entry.queued_by, "detail": why.detail}
     data |= _as_event_data(cause, new_commits)
     event = "refused" if refused else EntryStatus.CANCELLED.value
     await change.record(event, queue, number=entry.number, reason=reason, delivery=why.delivery, data=data)
@@ -374,7 +377,7 @@ async def unready(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, .
 
     Raises StaleRecord.
     """
-    waiting = replace(preempted(entry, change.now), queued_head=entry.head, updated_from=None)
+    waiting = replace(preempted(entry, change.now), queued_head=entry.head_sha, updated_from=None)
     return await _set_outside(change, entry, waiting, unmet, policy)
 
 

@@ -23,7 +23,7 @@ _CAUSED_BY_A_PUSH = frozenset({"push", "pull_request", "pull_request_target"})
 
 def updates_of(entry: Entry) -> tuple[str, ...]:
     """Return the entry's heads that are IMQ's own updates, proved or not; never the queued head."""
-    heads = [entry.head] if entry.updated_from is not None else []
+    heads = [entry.head_sha] if entry.updated_from is not None else []
     if entry.run.new_head is not None and entry.run.new_head_is_ours:
         heads.append(entry.run.new_head)
     return tuple(head for head in heads if head != entry.queued_head)
@@ -31,11 +31,11 @@ def updates_of(entry: Entry) -> tuple[str, ...]:
 
 def tested_heads(entry: Entry, policy: Policy) -> tuple[str, ...]:
     """Return the heads on which IMQ caused runs: its updates, and a head whose queue-only checks its label started."""
-    labeled = policy.checks.queue_only and entry.status in PROCESSING and entry.run.candidate == entry.head
-    return tuple(dict.fromkeys((*updates_of(entry), *((entry.head,) if labeled else ()))))
+    labeled = policy.checks.queue_only and entry.status in PROCESSING and entry.run.candidate == entry.head_sha
+    return tuple(dict.fromkeys((*updates_of(entry), *((entry.head_sha,) if labeled else ()))))
 
 
-def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: datetime) -> tuple[int, ...]:
+def to_cancel(runs: Iterable[WorkflowRun], head_sha: str, own_login: str, left: datetime) -> tuple[int, ...]:
     """Return the runs under way on this head that IMQ's push or label began, and no person reran (docs:
     `triggering_actor`).
 
@@ -44,7 +44,7 @@ def to_cancel(runs: Iterable[WorkflowRun], head: str, own_login: str, left: date
     found = (
         run.id
         for run in runs
-        if run.head_sha == head
+        if run.head_sha == head_sha
         and not run.ended
         and run.begun_by == own_login
         and run.last_run_by == own_login

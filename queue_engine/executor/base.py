@@ -35,7 +35,7 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
     fixes: dict[str, str] = {}
     again: tuple[CheckReport, ...] = ()
     try:
-        tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head)).base_tip
+        tip = (await github.comparison(queue.repository, queue.base_branch, entries[0].head_sha)).base_tip
         wanted = frozenset({RequiredCheck(red.check, red.app_id)})
         reports = () if red.is_workflow else await github.check_reports(queue.repository, tip, wanted)
         known = base_checked(red, tip, reports, policy, now)
@@ -62,7 +62,7 @@ async def poll_red_base(engine: Engine, queue: Queue, red: RedBase, entries: Seq
 
 async def _breaks(github: GitHub, red: RedBase, front: Entry) -> bool:
     """Whether the run of the broken workflow on the front's candidate still has no job: somebody may have rerun it."""
-    candidate = front.run.candidate or front.head
+    candidate = front.run.candidate or front.head_sha
     runs = await github.workflow_runs(front.repository, candidate)
     reports = await github.check_reports(front.repository, candidate, frozenset()) if runs else ()
     return any(run.path == red.check for run in broken_runs(runs, reports))

@@ -92,7 +92,7 @@ async def begin(state: TrainState, new: NewRun, memory: Memory) -> bool:
         return False
     memory = replace(memory, pull_request_checks=state.memory.pull_request_checks)
     members = tuple(
-        RunMember(number, entries[number].id, entries[number].head, method)
+        RunMember(number, entries[number].id, entries[number].head_sha, method)
         for number, method in zip(new.content, methods, strict=True)
     )
     run = Run(
@@ -215,7 +215,9 @@ async def _merge(state: TrainState, run: Run, member: RunMember, before: str, on
         commit: Commit | None = await github.commit(repository, on_branch)
     else:
         try:
-            commit = await github.merge_into(repository, run.build_branch, member.head, await _message(state, member))
+            commit = await github.merge_into(
+                repository, run.build_branch, member.head_sha, await _message(state, member)
+            )
         except HeadConflict:
             await _leave_out(state, run, member)
             return None
@@ -225,7 +227,7 @@ async def _merge(state: TrainState, run: Run, member: RunMember, before: str, on
             return None
     if commit is None:
         return await _contained(state, run, member, before)
-    if commit.parents != (before, member.head):
+    if commit.parents != (before, member.head_sha):
         await state.cancel(run, why="branch_changed")
         return None
     if member.method is MergeMethod.SQUASH:

@@ -90,7 +90,7 @@ async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy
     if policy.merge.delete_branch:
         await tx.jobs.enqueue(
             kind=BRANCH_JOB,
-            request={"queue_id": entry.queue_id, "number": entry.number, "head": entry.head},
+            request={"queue_id": entry.queue_id, "number": entry.number, "head": entry.head_sha},
             process_id=f"{BRANCH_JOB}:{entry.repository.id}:{entry.number}",
             now=now,
         )
@@ -125,7 +125,7 @@ class Cleanup:
         _log.info(event, repository=repository.full_name, number=number, why=kept)
         return None
 
-    async def _why_kept(self, queue: Queue, pull: PullRequest, head: str) -> str | None:
+    async def _why_kept(self, queue: Queue, pull: PullRequest, head_sha: str) -> str | None:
         """Return why this branch is kept, None if it may be deleted. Each request is sent only if it can matter."""
         repository, branch = queue.repository, pull.head_branch
         if not pull.merged:
@@ -139,7 +139,7 @@ class Cleanup:
             return "it is gone"
         if tip.protected:
             return "it is protected"
-        if tip.sha != head:
+        if tip.sha != head_sha:
             return "it has newer commits"
         if await self._engine.github.is_in_use(repository, branch):
             return "another open pull request needs it"
@@ -305,7 +305,7 @@ class CandidateCleanup:
         left = next((each for each in run.members if each.commit is None), None)
         if left is not None:
             parents = (await github.commit(repository, found.sha)).parents
-            if parents == (tip, left.head) or (left.method is MergeMethod.SQUASH and parents == (tip,)):
+            if parents == (tip, left.head_sha) or (left.method is MergeMethod.SQUASH and parents == (tip,)):
                 return True
         # A restored backup may lack what became of the run, or the branch may be another run's of the same id.
         return await self._is_proved(repository, branch, found.sha)
@@ -339,7 +339,7 @@ async def schedule_close(change: Change, run: Run, landed: Sequence[tuple[RunMem
     `reported`: webhooks said that some of them changed as they landed, so that they are read at once.
     """
     assert run.queue_id is not None
-    members = [{"number": each.number, "head": each.head, "sha": sha} for each, sha in landed]
+    members = [{"number": each.number, "head": each.head_sha, "sha": sha} for each, sha in landed]
     at = change.now if reported else change.now + _FIRST_READ
     await _enqueue(change, run.queue_id, members, landed_at=change.now, at=at)
 
@@ -374,7 +374,7 @@ async def _announce_unlanded(engine: Engine, repository: Repository, pull: PullR
             return
         notice = shown.model_copy(update={"unlanded_head": newer})
         await announce(change.tx, repository, notice, policy, due=change.now)
-    _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head=newer)
+    _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head_sha=newer)
 
 
 class LostMerges:

@@ -249,7 +249,7 @@ class EntrySteps:
         refused, self._facts = self._facts.refused_methods, Facts()
         if not self._in_trains:
             tree, proof = entry.run.tested_tree, entry.run.proof
-            await mark_tested(self._engine, self._queue, entry.head, tree, proof, self._policy)
+            await mark_tested(self._engine, self._queue, entry.head_sha, tree, proof, self._policy)
         try:
             answer = await requests.merge(self._engine.github, entry, how, refused, self._engine.clock.now())
         except RateLimitError as limited:  # GitHub did not merge, so there is no lost answer to find.

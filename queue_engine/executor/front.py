@@ -137,7 +137,7 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
         saved = await change.tx.entries.get(front.id)
         assert saved is not None
         await notices.announce_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
-        data = {"head": saved.head, "yields_to": other.number, **check_data(front, change.now)}
+        data = {"head": saved.head_sha, "yields_to": other.number, **check_data(front, change.now)}
         await change.record(EntryStatus.PENDING.value, saved, data=data)
     _log.info("preempted", repository=front.repository.full_name, number=front.number, by=other.number)
 
@@ -193,7 +193,7 @@ async def record_stall(
     if found.anywhere is not None and (stall is None or not stall.never):
         new = Stall(now, NOWHERE, found.anywhere)
     elif stall is not None:
-        return None if stall.never or waits_for_start(run, stall.head) else now
+        return None if stall.never or waits_for_start(run, stall.head_sha) else now
     elif found.here and run.candidate is not None:
         new = Stall(now, run.candidate, few(found.here))
     else:

@@ -67,7 +67,7 @@ async def _landing_commit(
 ) -> _LandingCommit:
     """Read the commit that landed the entry: the base's tip if `sha` is None."""
     if sha is None:
-        sha = (await github.comparison(entry.repository, entry.base_branch, entry.head)).base_tip
+        sha = (await github.comparison(entry.repository, entry.base_branch, entry.head_sha)).base_tip
     commit = await github.commit(entry.repository, sha)
     untested = await _untested(github, entry, commit, policy)
     return _LandingCommit(commit, await landed_on(github, entry, commit, facts, tested=bool(untested)), untested)
@@ -144,7 +144,7 @@ async def land(
         await tx.rejections.clear(entry.repository.id, entry.number)
         proved = await record_landing(change, entry, landed, policy, run, untested=untested)
         await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
-        trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head}
+        trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head_sha}
         if departed:
             await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=trees)
         else:

@@ -73,7 +73,7 @@ async def heads_that_fail(state: TrainState, entries: Iterable[Entry]) -> Mappin
             continue
         rules = await github.branch_rules(state.queue.repository, state.queue.base_branch)
         if required := head_checks(rules, state.policy):
-            reports = await github.check_reports(state.queue.repository, entry.head, required)
+            reports = await github.check_reports(state.queue.repository, entry.head_sha, required)
             found[entry.number] = bool(judge(required, reports).failed)
     return found
 
@@ -98,7 +98,7 @@ async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
     Checks that no pull request has on its head are none of these. Raises GitHubError.
     """
     github, policy = state.engine.github, state.policy
-    run = Run(candidate=entry.head, checks_since=entry.enqueued_at)
+    run = Run(candidate=entry.head_sha, checks_since=entry.enqueued_at)
     of = RunContext(entry.repository, entry.base_branch, entry.enqueued_at, entry.fixes_base)
     facts = Facts()
     for fact in (FactKind.RULES, FactKind.CHECKS):
@@ -152,7 +152,7 @@ def facts_of(state: TrainState, member: RunMember) -> Facts | None:
     """Return the facts of a member as this pass read them; None if it did not."""
     # Its entry may have another version since: the begin of a run, and of a landing, change it.
     read = [facts for (entry, _), facts in state.verified.items() if entry == member.entry_id]
-    return next((each for each in read if each.pull is not None and each.pull.head_sha == member.head), None)
+    return next((each for each in read if each.pull is not None and each.pull.head_sha == member.head_sha), None)
 
 
 async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) -> bool:
@@ -236,7 +236,9 @@ async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: st
     if state.trains.forks is TrainForks.OFF:
         return ForkReason.OFF
     repository = entry.repository
-    paths = await state.engine.github.paths_of_head(repository, entry.base_branch, tip or entry.base_branch, entry.head)
+    paths = await state.engine.github.paths_of_head(
+        repository, entry.base_branch, tip or entry.base_branch, entry.head_sha
+    )
     if paths is None:
         return ForkReason.UNKNOWN
     try:
@@ -284,7 +286,7 @@ async def _is_approved(state: TrainState, entry: Entry) -> bool:
     GitHub's word on who belongs to the project is not enough: members of an organisation may have read access alone.
     """
     github = state.engine.github
-    heads = {entry.queued_head, entry.head}
+    heads = {entry.queued_head, entry.head_sha}
     reviews = newest(await github.reviews(entry.repository, entry.number))
     approvals = [each for each in reviews if each.state is ReviewState.APPROVED and each.commit in heads]
     for each in sorted(approvals, key=lambda review: not review.by_writer)[:_MOST_ASKED]:

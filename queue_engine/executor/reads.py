@@ -53,7 +53,7 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
         case FactKind.SNAPSHOT:
             return await _snapshot(github, entry, facts, policy)
         case FactKind.COMPARISON:
-            head = entry.run.new_head or entry.head
+            head = entry.run.new_head or entry.head_sha
             return replace(facts, comparison=await github.comparison(repository, entry.base_branch, head))
         case FactKind.BASE_CHANGE | FactKind.HEAD_PUSHES:
             return await _pushes(github, entry, fact, facts)
@@ -201,7 +201,7 @@ async def _read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Poli
     """
     if not entries:
         return {}
-    requests = [SnapshotRequest(each.number, each.queued_by, each.head) for each in entries]
+    requests = [SnapshotRequest(each.number, each.queued_by, each.head_sha) for each in entries]
     found = await github.snapshots(entries[0].repository, requests)
     return {
         each.id: with_snapshot(Facts(), _usable(found[each.number], each, policy))
@@ -211,7 +211,7 @@ async def _read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Poli
 
 
 async def _snapshot(github: GitHub, entry: Entry, facts: Facts, policy: Policy) -> Facts:
-    snapshot = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head)
+    snapshot = await github.snapshot(entry.repository, entry.number, login=entry.queued_by, head_sha=entry.head_sha)
     return with_snapshot(facts, _usable(snapshot, entry, policy))
 
 

@@ -32,7 +32,7 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
     if entry.shared_head is not None and await is_guarded_head(github, entry.repository, entry.shared_head):
         return Facts(update_refused=entry.shared_head, head_protected=True)
     try:
-        await github.update_branch(entry.repository, entry.number, entry.head)
+        await github.update_branch(entry.repository, entry.number, entry.head_sha)
     except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
             return await _update_stacked(github, entry, refusal.message)
@@ -73,7 +73,7 @@ async def merge(
         if how.in_background:
             return await _merge_stacked(github, entry, how, refused)
         return await github.merge(
-            entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
+            entry.repository, entry.number, entry.head_sha, how.method, title=how.title, body=how.body
         )
     except (MergeError, HeadConflict, Forbidden, Refused, Invalid) as refusal:
         lasting = settled(entry.run, out_of_order(refusal), now)
@@ -113,10 +113,10 @@ async def start_again(
 async def _update_stacked(github: GitHub, entry: Entry, refused: str) -> Facts:
     """Merge the base branch into the head branch, where GitHub refuses to update a pull request of a stack.
 
-    The request names no expected head: the parents of the merge show later whether it is the update of `entry.head`.
+    The request names no expected head: the parents of the merge show later whether it updates `entry.head_sha`.
     """
     pull = await github.pull_request(entry.repository, entry.number)
-    if pull.head_sha != entry.head:
+    if pull.head_sha != entry.head_sha:
         return Facts(pull=pull, update_refused=refused)
     message = f"Merge branch '{entry.base_branch}' into {pull.head_branch}"
     try:
@@ -134,7 +134,7 @@ async def _merge_stacked(
     """Have GitHub merge the entry's head in the background; the commit, if it has landed already."""
     try:
         pending = await github.merge_in_background(
-            entry.repository, entry.number, entry.head, how.method, title=how.title, body=how.body
+            entry.repository, entry.number, entry.head_sha, how.method, title=how.title, body=how.body
         )
     except NotFound as refusal:
         return Facts(merge_refused=refusal.message, merge_denied=Reason.STACKED)

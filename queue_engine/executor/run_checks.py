@@ -155,7 +155,7 @@ async def _judge(state: TrainState, run: Run, of: RunContext) -> tuple[Verdict, 
 async def _on_own_heads(state: TrainState, members: Iterable[RunMember]) -> tuple[CheckReport, ...]:
     """Read the reports on the heads of members. Raises GitHubError."""
     github, repository = state.engine.github, state.queue.repository
-    found = [await github.check_reports(repository, each.head, frozenset()) for each in members]
+    found = [await github.check_reports(repository, each.head_sha, frozenset()) for each in members]
     return tuple(report for reports in found for report in reports)
 
 
@@ -236,7 +236,7 @@ async def _record_rerun(
     listed = [each for each in state.policy.checks.flaky if each.counts(state.now)]
     for entry in state.entries_of(before):
         if share := share_of(entry.number, before.tested):
-            await change.record("rerun", entry, data=rerun_data(before, after, entry.head, failing, listed, share))
+            await change.record("rerun", entry, data=rerun_data(before, after, entry.head_sha, failing, listed, share))
 
 
 def _progress_after(state: TrainState, run: Run, verdict: Verdict) -> ProgressEvent | None:
@@ -290,7 +290,7 @@ async def _record_flakes(change: Change, state: TrainState, run: Run, earlier: I
         waited = sum(each.seconds for each in runs)
         for entry in state.entries_of(run):
             if checks and entry.number in run.tested:
-                await change.record("flaky", entry, data={"head": entry.head, "checks": checks, "waited": waited})
+                await change.record("flaky", entry, data={"head": entry.head_sha, "checks": checks, "waited": waited})
 
 
 async def _skipped_here_alone(state: TrainState, run: Run, skipped: Iterable[CheckReport]) -> tuple[str, ...]:
@@ -416,7 +416,7 @@ async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
     entry = next((each for each in state.entries if each.number == number), None)
     if entry is None or not (doubted := [each for each in doubted if "key" in each]):
         return checks
-    reports = await state.engine.github.check_reports(entry.repository, entry.head, frozenset())
+    reports = await state.engine.github.check_reports(entry.repository, entry.head_sha, frozenset())
     red = {_key_of_check(each) for each in reports if each.state is CheckState.FAILED}
     unproved = [each for each in doubted if each["key"] in {*map(_key_of_check, reports)} - red]
     if len(unproved) < len(checks):

@@ -99,7 +99,7 @@ async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
             with counted_on(entry):
                 requested = replace(entry.run, merge_requested_at=change.now, next_poll_at=None)
                 await change.tx.entries.save(replace(entry, run=requested))
-                await record_merge_request(change.tx, entry, entry.head, change.now)
+                await record_merge_request(change.tx, entry, entry.head_sha, change.now)
     assert run.id is not None
     assert run.candidate is not None
     await mark_tested(state.engine, state.queue, run.candidate, run.members[-1].tree, run.proof, state.policy)
@@ -241,7 +241,7 @@ async def _land_members(state: TrainState, run: Run, *, cleaned: bool) -> None:
         reported = reported or entry.needs_refetch
         assert member.commit is not None
         assert member.tree is not None
-        commit = Commit(member.commit, member.tree, (entry.run.base_tip or "", member.head))
+        commit = Commit(member.commit, member.tree, (entry.run.base_tip or "", member.head_sha))
         await land(state.engine, state.queue, entry, commit, state.policy)
     await _finish(state, run, run.candidate or "", moved=True, cleaned=cleaned, reported=reported)
 
@@ -454,7 +454,7 @@ async def own_heads_pass(
     optional = not run_checks(rules, state.policy)
     verdicts, proofs = list[tuple[Entry, CommitChecks]](), list[CheckProof]()
     for entry in entries:
-        reports = await github.check_reports(repository, entry.head, required)
+        reports = await github.check_reports(repository, entry.head_sha, required)
         if others := sorted({each.name for each in reports if _by_another_app(each, judging)}):
             # Their check of that name may test the tree, and the candidate did without it.
             await state.switch_off(Reason.CI_UNPROVEN_ON_CANDIDATES, few(tuple(others)))
@@ -462,7 +462,7 @@ async def own_heads_pass(
         # Where nothing is required, a head may lack a check that others have.
         wanted = required - set(absent_checks(required, reports)) if optional else required
         verdicts += [(entry, judge(wanted, reports))] if wanted else []
-        proofs += check_proofs(entry.head, counted(judging, reports) if judging else (), ProofKind.PULL_REQUEST)
+        proofs += check_proofs(entry.head_sha, counted(judging, reports) if judging else (), ProofKind.PULL_REQUEST)
     if not judging and not any(each.reported for _, each in verdicts):
         return ()
     waiting = _waits_on(state, run, state.policy.refusal_timeout)

@@ -136,7 +136,7 @@ class RunRequests:
         states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
         newest = max(states, key=lambda each: each.updated_at, default=None)
         tested = (True, facts["head"], facts["base_branch"])
-        return newest is not None and (newest.open, newest.head, newest.base) != tested
+        return newest is not None and (newest.open, newest.head_sha, newest.base) != tested
 
     async def _begin(
         self,
@@ -162,7 +162,7 @@ class RunRequests:
         own = f"{repository.full_name}:"
         # A fork's commits get no branch of the repository here, as CI has its secrets there.
         earlier = [each for each in ahead if each.number != pull.number and (each.head_branch or "").startswith(own)]
-        before = [(f"#{each.number}", each.head) for each in earlier]
+        before = [(f"#{each.number}", each.head_sha) for each in earlier]
         facts["on"] = " + ".join((f"{base}@{tip.sha[:_SHORT]}", *(name for name, _ in before)))
         built = await self._build(repository, pull, tip.sha, [head for _, head in before])
         if built is None:
@@ -289,7 +289,7 @@ class RunRequests:
             repository,
             number,
             base_branch=facts["base_branch"],
-            head=facts["head"],
+            head_sha=facts["head"],
             policy=policy,
             asked_at=change.now,
             now=change.now,

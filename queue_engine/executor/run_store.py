@@ -138,10 +138,10 @@ class EntryUpdates:
         await change.tx.consents.follow(entry, saved, change.now)
         await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
         if how.before_merge:
-            await record_merge_request(change.tx, saved, saved.head, change.now)
+            await record_merge_request(change.tx, saved, saved.head_sha, change.now)
         elif _may_withdraw(entry) and not how.passes_on:
             await withdraw_own_check(change.tx, saved, self.policy, change.now)
-        if changed.head != entry.head:
+        if changed.head_sha != entry.head_sha:
             await cancel_later(
                 change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
             )
@@ -251,7 +251,7 @@ class EntryUpdates:
         if not failure.is_together or failure.base_tip is None:
             return failure
         try:
-            found = await self.engine.github.comparison(entry.repository, failure.head, failure.base_tip)
+            found = await self.engine.github.comparison(entry.repository, failure.head_sha, failure.base_tip)
         except GitHubError:
             return failure
         async with self.engine.store.reading() as tx:
@@ -273,14 +273,19 @@ class EntryUpdates:
 
 
 def rerun_data(
-    before: Run, after: Run, head: str, failing: Sequence[FailingCheck], listed: Iterable[RerunLimit], share: float = 1
+    before: Run,
+    after: Run,
+    head_sha: str,
+    failing: Sequence[FailingCheck],
+    listed: Iterable[RerunLimit],
+    share: float = 1,
 ) -> dict[str, Any]:
     """Return the data of the event of a rerun; `share` is the part of its seconds that counts for one entry.
 
     `listed` are the checks that the configuration lists as flaky.
     """
     names = rerun_names(after)
-    data: dict[str, Any] = {"head": head, "checks": list(names)}
+    data: dict[str, Any] = {"head": head_sha, "checks": list(names)}
     data["check_seconds"] = {name: each * share for name, each in rerun_seconds(before, after).items()}
     if jobs := rerun_jobs(before, after, share):
         data["check_jobs"] = jobs
@@ -301,10 +306,10 @@ def _events(
         and after.run.rerun_at is None
         and before.run.rerun_checks == after.run.rerun_checks
     ):
-        events["rerun"] = rerun_data(before.run, after.run, after.head, checks.failing, listed)
+        events["rerun"] = rerun_data(before.run, after.run, after.head_sha, checks.failing, listed)
     if after.status is before.status:
         return events
-    data: dict[str, Any] = {"head": after.head, "base_tip": after.run.base_tip}
+    data: dict[str, Any] = {"head": after.head_sha, "base_tip": after.run.base_tip}
     events[after.status.value] = data
     if before.run.candidate is not None and after.run.candidate is None:
         # The run starts over: its checks are void, but they took their time.
@@ -318,8 +323,8 @@ def _events(
         data["ended"] = ended.isoformat()
     if after.status is EntryStatus.READY and before.run.merge_refusals == 0:
         if after.run.rerun_checks:
-            events["flaky"] = {"head": after.head, "checks": list(rerun_names(after.run))}
-        elif after.head != after.queued_head and ended is not None:
+            events["flaky"] = {"head": after.head_sha, "checks": list(rerun_names(after.run))}
+        elif after.head_sha != after.queued_head and ended is not None:
             # Only the checks of IMQ's own update all began with the status: their durations are history.
             data["checks"] = (ended - before.run.since).total_seconds()
     return events
@@ -358,7 +363,7 @@ async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datet
     now = engine.clock.now()
     async with engine.store.reading() as tx:
         state = await tx.outbox.check_run(entry.repository.id, entry.number)
-    if state is not None and state.notice.merges_now and state.notice.head_sha == entry.head:
+    if state is not None and state.notice.merges_now and state.notice.head_sha == entry.head_sha:
         if state.shown:
             return None
         if state.error is not None:
@@ -511,7 +516,9 @@ class TrainState:
 
     def entry_of(self, member: RunMember) -> Entry | None:
         """Return the entry of a member, if it is queued with the head that the run merges."""
-        return next((each for each in self.entries if (each.id, each.head) == (member.entry_id, member.head)), None)
+        return next(
+            (each for each in self.entries if (each.id, each.head_sha) == (member.entry_id, member.head_sha)), None
+        )
 
     def entries_of(self, run: Run) -> list[Entry]:
         """Return the entries of a run's members that are queued so."""
@@ -581,11 +588,11 @@ def member_of(entry: Entry, runs: tuple[Run, ...], now: datetime) -> Entry | Non
         run
         for run in runs
         for member in run.members
-        if (member.entry_id, member.head) == (entry.id, entry.head) and member.landed_sha is None
+        if (member.entry_id, member.head_sha) == (entry.id, entry.head_sha) and member.landed_sha is None
     ]
     if not found:
         return preempted(entry, now) if entry.run.has_branch else None
-    run = min(found, key=lambda each: each.precedence(entry.number)).of_member(entry.id, entry.head)
+    run = min(found, key=lambda each: each.precedence(entry.number)).of_member(entry.id, entry.head_sha)
     if run.has_passed and entry.status is EntryStatus.PENDING:
         run = replace(run, state=RunState.TESTING)
     if run.state is not None and EntryStatus.of(run) is not entry.status:

@@ -72,7 +72,7 @@ class CheckReports:
                 await _count(change, entry, webhook, stalled=webhook.head_sha in stalled)
             if not bound:
                 for entry in entries:
-                    if entry.run.candidate is None and entry.head != webhook.head_sha:
+                    if entry.run.candidate is None and entry.head_sha != webhook.head_sha:
                         await _keep(change.tx, entry, webhook)
                 for run in await change.tx.runs.of_commit(repository.id, webhook.head_sha):
                     await _count_together(change, run, webhook)
@@ -204,7 +204,7 @@ async def rerun_requested(engine: Engine, webhook: RerunRequest) -> None:
     repository = webhook.repository
     async with engine.change() as change:
         entries = await change.tx.entries.of_repository(repository.id)
-        queued = {entry.number for entry in entries if entry.head == webhook.head_sha}
+        queued = {entry.number for entry in entries if entry.head_sha == webhook.head_sha}
         for number in sorted(queued.union(webhook.numbers))[:_MOST]:
             await _read_again(change, repository, number, webhook)
 
@@ -283,8 +283,8 @@ async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], 
     if not may_be_renewed(entry, missing[0], policy):
         return False
     if not entry.head_proved:
-        compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head)
-        head = NewHead(entry.head, compared=compared)
+        compared = await engine.github.comparison(entry.repository, entry.base_branch, entry.head_sha)
+        head = NewHead(entry.head_sha, compared=compared)
         if may_bind(head, entry, policy, ConsentKind.OWN_UPDATE) is None:
             return False
     async with engine.change() as change:

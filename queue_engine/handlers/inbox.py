@@ -392,7 +392,7 @@ class WorkflowRuns:
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
             entries = () if queue is None else await tx.entries.of_repository(queue.repository.id)
-        if queue is None or any(head in {entry.head, entry.queued_head, entry.run.new_head} for entry in entries):
+        if queue is None or any(head in {entry.head_sha, entry.queued_head, entry.run.new_head} for entry in entries):
             # The head was queued again: its checks count.
             return
         repository, left = queue.repository, datetime.fromisoformat(job.request["left"])
@@ -458,7 +458,7 @@ class GithubMerges:
             return
         if disabled:
             async with self._engine.change() as change:
-                await change.record("auto_merge_disabled", entry, data={"head": entry.head})
+                await change.record("auto_merge_disabled", entry, data={"head": entry.head_sha})
                 await change.tx.outbox.resend(repository.id, number, due=change.now)
             _log.info("auto_merge_disabled", repository=repository.full_name, number=number)
 

@@ -391,9 +391,9 @@ class PullRequestChanges:
             entry = await change.tx.entries.find(repository.id, webhook.number)
             if entry is None:
                 return True
-            if webhook.head_sha == entry.head:
-                return not await is_commands(change.tx, repository, entry.number, entry.head, change.now)
-            if not (own and entry.status is EntryStatus.UPDATING and webhook.before == entry.head):
+            if webhook.head_sha == entry.head_sha:
+                return not await is_commands(change.tx, repository, entry.number, entry.head_sha, change.now)
+            if not (own and entry.status is EntryStatus.UPDATING and webhook.before == entry.head_sha):
                 return False
             await change.tx.entries.save(
                 replace(entry, run=replace(entry.run, new_head=webhook.head_sha, new_head_is_ours=True))
@@ -404,7 +404,7 @@ class PullRequestChanges:
 
 def _is_newer(entry: Entry, webhook: LabelRequest) -> bool:
     """Whether the label was set on another head than the one that lands now."""
-    return entry.run.merge_requested_at is not None and webhook.head_sha not in {entry.head, entry.queued_head}
+    return entry.run.merge_requested_at is not None and webhook.head_sha not in {entry.head_sha, entry.queued_head}
 
 
 def _request_of(case: Case, webhook: LabelRequest) -> EnqueueRequest:

@@ -242,9 +242,9 @@ class GitHubReads(OwnWrites):
         ask = partial(self._github.changed_paths, repository, base, before, after)
         return await self._compared(repository, of_branch(base), ask, _never)
 
-    async def paths_of_head(self, repository: Repository, base: str, tip: str, head: str) -> frozenset[str] | None:
+    async def paths_of_head(self, repository: Repository, base: str, tip: str, head_sha: str) -> frozenset[str] | None:
         """Read what never changes; a new tip, or head, may be missing."""
-        ask = partial(self._github.paths_of_head, repository, base, tip, head)
+        ask = partial(self._github.paths_of_head, repository, base, tip, head_sha)
         return await self._compared(repository, of_branch(base), ask, _never)
 
     async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:

@@ -138,15 +138,15 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
     return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))
 
 
-async def record_merge_request(tx: Transaction, entry: Entry, head: str | None, now: datetime) -> None:
+async def record_merge_request(tx: Transaction, entry: Entry, head_sha: str | None, now: datetime) -> None:
     """Store that IMQ requests the merge of this head; None: IMQ sent no request after all, or GitHub refused.
 
     Raises InvariantError if the ledger has no consent to it.
     """
-    if head is not None:
+    if head_sha is not None:
         await tx.consents.verify(entry)
     await tx.known.record(
-        entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head=head))], now
+        entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head_sha=head_sha))], now
     )
 
 
@@ -159,7 +159,7 @@ async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:
         return False
     subject = of_pull(entry.number)
     known = await tx.known.about(entry.repository.id, [subject], since=now - KEPT)
-    return requested_merge(known.get(subject, ())) == entry.head
+    return requested_merge(known.get(subject, ())) == entry.head_sha
 
 
 Forget = Callable[[], object]
@@ -194,6 +194,6 @@ async def updated_by_imq(github: GitHub, entry: Entry, sha: str) -> bool:
         compared = await github.comparison(entry.repository, entry.base_branch, sha)
         if not compared.is_signed_update:
             return False
-        if (sha := compared.head.parents[0]) == entry.head:
+        if (sha := compared.head.parents[0]) == entry.head_sha:
             return True
     return False

@@ -156,7 +156,7 @@ def corrected(read: PullRequest, known: Sequence[Known], now: datetime) -> PullR
     state = newest[0]
     return replace(
         read,
-        head_sha=state.head,
+        head_sha=state.head_sha,
         base_branch=state.base,
         draft=state.draft,
         labels=frozenset(state.labels),
@@ -190,7 +190,7 @@ def merged_as(known: Sequence[Known]) -> str | None:
 
 def requested_merge(known: Sequence[Known]) -> str | None:
     """Return the head of IMQ's last merge request."""
-    asked = [one.statement.head for one in known if isinstance(one.statement, MergeRequest)]
+    asked = [one.statement.head_sha for one in known if isinstance(one.statement, MergeRequest)]
     return asked[-1] if asked else None
 
 
@@ -213,7 +213,9 @@ def _head_pushes(known: Sequence[Known]) -> list[Push]:
     """Return the pushes to its head, by `synchronize` events."""
     states = [one.statement for one in known if isinstance(one.statement, PullRequestState)]
     return [
-        Push(before=state.before, after=state.head, at=state.updated_at) for state in states if state.before is not None
+        Push(before=state.before, after=state.head_sha, at=state.updated_at)
+        for state in states
+        if state.before is not None
     ]
 
 
@@ -282,7 +284,7 @@ def _state(known: Sequence[Known]) -> tuple[PullRequestState, datetime] | None:
 def _differences(read: PullRequest, state: PullRequestState) -> list[str]:
     """Name the fields in which a read differs from the known state."""
     compared: dict[str, tuple[object, object]] = {
-        "head": (read.head_sha, state.head),
+        "head": (read.head_sha, state.head_sha),
         "base branch": (read.base_branch, state.base),
         "state": (read.open, state.open),
         "merge": (read.merged, state.merged),

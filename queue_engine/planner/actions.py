@@ -156,7 +156,7 @@ class RunContext:
     @classmethod
     def of(cls, entry: Entry) -> "RunContext":
         """Return an entry whose own head, or IMQ's update of it, is the candidate."""
-        is_update = entry.head != entry.queued_head
+        is_update = entry.head_sha != entry.queued_head
         return cls(entry.repository, entry.base_branch, entry.enqueued_at, entry.fixes_base, is_update)
 
 

@@ -129,9 +129,9 @@ def _not_starting(
     return Wait(waiting, again, verdict.pending, not_starting=names)
 
 
-def waits_for_start(run: Run, head: str) -> bool:
+def waits_for_start(run: Run, head_sha: str) -> bool:
     """Whether the run tests this candidate, and no check has started on it."""
-    return run.candidate == head and not run.started_checks
+    return run.candidate == head_sha and not run.started_checks
 
 
 def with_former_checks(run: Run, facts: Facts) -> ReadFact | SaveRun:

@@ -226,18 +226,18 @@ def _blame(run: Run, failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) 
     return Dequeue(Reason.CHECKS_BROKE_DOWN if broke_down else Reason.CHECKS_FAILED, detail=detail, checks=failed)
 
 
-def failure_of(head: str, run: Run, failed: Sequence[CheckReport], facts: Facts) -> FailingCheckFacts:
-    """Return what these facts say of failed checks of a run, for people: `head` is the queued head."""
+def failure_of(head_sha: str, run: Run, failed: Sequence[CheckReport], facts: Facts) -> FailingCheckFacts:
+    """Return what these facts say of failed checks of a run, for people: `head_sha` is the queued head."""
     names = names_of(failed)
     before = [(check, report_on_base(check, facts.former_reports or ())) for check in failed]
     on_base = [report_on_base(check, facts.base_reports or ()) for check in failed]
     return FailingCheckFacts(
-        head,
+        head_sha,
         names,
         green=names_of(check for check, report in before if _passed_there(report)),
         red=names_of(check for check, report in before if is_red(report)),
         on_base=all(map(_passed_there, on_base)),
-        merged=run.candidate != head,
+        merged=run.candidate != head_sha,
         reruns=run.reruns if set(names) & set(rerun_names(run)) else 0,
         base_tip=run.base_tip,
     )

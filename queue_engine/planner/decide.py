@@ -134,7 +134,7 @@ def _member(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action
 
 def _of_head(entry: Entry, facts: Facts) -> Facts:
     """Return the facts without the comparison of a former head: a new one has appeared, or was bound, since."""
-    outdated = facts.comparison is not None and facts.comparison.head.sha != (entry.run.new_head or entry.head)
+    outdated = facts.comparison is not None and facts.comparison.head.sha != (entry.run.new_head or entry.head_sha)
     return replace(facts, comparison=None) if outdated else facts
 
 
@@ -217,7 +217,7 @@ def _updating(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         if not late and entry.run.next_poll_at is not None and now < entry.run.next_poll_at:
             return Wait(entry.run, entry.run.next_poll_at)
         return ReadFact(FactKind.PULL)
-    if facts.pull.head_sha != entry.head:
+    if facts.pull.head_sha != entry.head_sha:
         return Save(with_new_head(entry, facts.pull.head_sha, policy, now))
     if facts.pull.mergeable is False:
         return Dequeue(Reason.CONFLICT)
@@ -307,7 +307,7 @@ def _of_another_base(entry: Entry, facts: Facts, policy: Policy) -> Action | Non
         return None
     if facts.suites is None:
         return ReadFact(FactKind.SUITES)
-    if entry.head != entry.queued_head:
+    if entry.head_sha != entry.queued_head:
         # IMQ's update came after a change of base, which would have dequeued the entry: perhaps in the same second.
         since -= timedelta(seconds=1)
     counted = reports_since(facts.reports or (), facts.suites, since)
@@ -332,7 +332,7 @@ def _proof(entry: Entry, method: MergeMethod, facts: Facts, policy: Policy) -> L
     if entry.run.has_branch:
         return None if entry.run.proof is None else replace(entry.run.proof, method=method)
     reports = of_now(entry.run, facts.reports or (), policy)
-    return proof_of(entry.head, run_checks(facts.rules, policy), reports, facts.rules, policy, method)
+    return proof_of(entry.head_sha, run_checks(facts.rules, policy), reports, facts.rules, policy, method)
 
 
 def _is_green(entry: Entry, facts: Facts, policy: Policy) -> bool:

@@ -108,7 +108,7 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
         return Dequeue(Reason.HEAD_PROTECTED, detail=message)
     if facts.pull is None:
         return ReadFact(FactKind.PULL)
-    if facts.pull.head_sha != entry.head:
+    if facts.pull.head_sha != entry.head_sha:
         return Save(with_new_head(entry, facts.pull.head_sha, policy, now))
     if facts.comparison is None:
         return ReadFact(FactKind.COMPARISON)

@@ -22,10 +22,10 @@ from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.transitions import bind_head, updating
 
 
-def judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: datetime) -> Action:
+def judge_new_head(entry: Entry, head_sha: str, facts: Facts, policy: Policy, now: datetime) -> Action:
     """Bind the head that appeared while updating. A head pushed by IMQ's login is proved later, any other before."""
     if entry.run.new_head_is_ours:
-        return Save(bind_head(entry, head, policy, now, proved=False))
+        return Save(bind_head(entry, head_sha, policy, now, proved=False))
     if facts.pull is None:
         return ReadFact(FactKind.PULL)
     if not may_be_updated_silently(entry.repository, facts.pull):
@@ -37,16 +37,16 @@ def judge_new_head(entry: Entry, head: str, facts: Facts, policy: Policy, now: d
         return ReadFact(FactKind.COMPARISON)
     if facts.head_landed:
         return Dequeue(Reason.MERGED_ELSEWHERE)
-    if may_bind(NewHead(head, compared=facts.comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:
+    if may_bind(NewHead(head_sha, compared=facts.comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:
         return judge_lost_consent(entry, Reject(Reason.HEAD_CHANGED), facts.pull, facts, policy, now)
-    return Save(bind_head(entry, head, policy, now, proved=True))
+    return Save(bind_head(entry, head_sha, policy, now, proved=True))
 
 
 def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
     """Prove an update by its parents, once; None if the head is proved already."""
     if entry.head_proved:
         return None
-    if may_bind(NewHead(entry.head, compared=comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:
+    if may_bind(NewHead(entry.head_sha, compared=comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:
         return Dequeue(Reason.HEAD_CHANGED)
     return Save(replace(entry, head_proved=True, run=replace(entry.run, tested_tree=comparison.head.tree)))
 

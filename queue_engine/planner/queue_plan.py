@@ -173,7 +173,7 @@ def _stalls(stall: Stall, entries: Sequence[Entry]) -> bool:
     """Whether no check starts still: on the front, or on any entry."""
     if not entries or stall.never:
         return bool(entries)
-    return entries[0].status is EntryStatus.CHECKING and waits_for_start(entries[0].run, stall.head)
+    return entries[0].status is EntryStatus.CHECKING and waits_for_start(entries[0].run, stall.head_sha)
 
 
 def _members(
@@ -365,7 +365,7 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -
     An entry that left, or has another head, is another member: what runs found out about the former one is void.
     """
     ordered = sorted(entries, key=lambda each: (not each.hotfix, each.rank, each.seq))
-    heads = {each.number: (each.id, each.head) for each in ordered}
+    heads = {each.number: (each.id, each.head_sha) for each in ordered}
     trains = memory.trains
     for number, head in memory.heads.items():
         if heads.get(number) != head:

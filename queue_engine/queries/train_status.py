@@ -198,7 +198,7 @@ def _tested(event: TimelineEvent, members: Collection[int]) -> bool:
 async def load_failure(tx: Transaction, entry: Entry) -> TrainNotice | None:
     """Load the smallest run that failed with this entry; None if no train tested the entry's head."""
     memory = (await tx.trains.get(entry.queue_id)).memory
-    if list(memory.get("heads", {}).get(str(entry.number), ())) != [entry.id, entry.head]:
+    if list(memory.get("heads", {}).get(str(entry.number), ())) != [entry.id, entry.head_sha]:
         return None
     failed = [each for each in memory.get("failed", ()) if entry.number in each["members"]]
     if not failed:

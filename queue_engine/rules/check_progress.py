@@ -171,7 +171,7 @@ def check_data(entry: Entry, now: datetime, *, passed: bool = False) -> dict[str
 
 def checks_begun(entry: Entry) -> datetime | None:
     """Return when the checks of IMQ's own update began, if nothing else says when; None on a head of others."""
-    return (entry.run.checks_since or entry.status_since) if entry.head != entry.queued_head else None
+    return (entry.run.checks_since or entry.status_since) if entry.head_sha != entry.queued_head else None
 
 
 def entry_figures(entry: Entry, now: datetime) -> tuple[JobFigures, JobFigures]:

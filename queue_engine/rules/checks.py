@@ -103,7 +103,7 @@ def needs_testing_label(before: Entry, after: Entry, policy: Policy) -> bool:
     """
     if not policy.checks.queue_only or after.status is not EntryStatus.CHECKING:
         return False
-    if after.head != before.head:
+    if after.head_sha != before.head_sha:
         return True
     return after.run.polls > before.run.polls and bool(queue_only_names(policy) & set(after.run.pending_checks))
 
@@ -247,13 +247,15 @@ def former_checks(run: Run) -> frozenset[RequiredCheck]:
     return frozenset(RequiredCheck(name, int(app) if app else None) for app, _, name in former)
 
 
-def with_runs(reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head: str | None) -> tuple[CheckReport, ...]:
+def with_runs(
+    reports: Iterable[CheckReport], runs: Iterable[WorkflowRun], head_sha: str | None
+) -> tuple[CheckReport, ...]:
     """Return the reports, each job of GitHub Actions with its proved workflow run.
 
     The proof is GitHub's list of the repository's runs on this head, by the check suite. A check's URL proves nothing,
     since the App that reports the check chooses the URL.
     """
-    of_suite = {run.suite: run.id for run in runs if run.head_sha == head}
+    of_suite = {run.suite: run.id for run in runs if run.head_sha == head_sha}
     return tuple(replace(r, actions_run=of_suite.get(r.suite or 0)) if r.by_actions else r for r in reports)
 
 

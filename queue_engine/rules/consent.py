@@ -81,7 +81,7 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
     known, only these labels count.
     """
     consents = [
-        (place, one) for place, one in enumerate(pull.reported) if isinstance(one, Consent) and one.head is None
+        (place, one) for place, one in enumerate(pull.reported) if isinstance(one, Consent) and one.head_sha is None
     ]
     if consents:
         place, consent = consents[-1]
@@ -94,24 +94,24 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
     return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=trusted, drafts=drafts)
 
 
-def changed_since_command(reported: Sequence[PullRequestState | Consent], head: str) -> Reason | None:
+def changed_since_command(reported: Sequence[PullRequestState | Consent], head_sha: str) -> Reason | None:
     """Return why a command to queue this head is no consent; None if no command queued it, or nothing voids it.
 
     A push to the head, or a change of the base branch, voids the command if its webhook came after the command. The
     person who commented may not have known of that change.
     """
-    places = [place for place, one in enumerate(reported) if isinstance(one, Consent) and one.head == head]
+    places = [place for place, one in enumerate(reported) if isinstance(one, Consent) and one.head_sha == head_sha]
     for state in reported[places[0] :] if places else ():
         if isinstance(state, PullRequestState) and state.base_changed:
             return Reason.BASE_CHANGED
-        if isinstance(state, PullRequestState) and state.before is not None and state.head == head:
+        if isinstance(state, PullRequestState) and state.before is not None and state.head_sha == head_sha:
             return Reason.HEAD_CHANGED
     return None
 
 
-def withdrawal(state: PullRequestState, head: str, base_branch: str, policy: Policy) -> Reason | None:
+def withdrawal(state: PullRequestState, head_sha: str, base_branch: str, policy: Policy) -> Reason | None:
     """Return how this change of a pull request ends the consent to this head for this base branch, if it does."""
-    if state.before == head:
+    if state.before == head_sha:
         return Reason.HEAD_CHANGED
     return _withdrawn([state], base_branch, policy, by="", trusted_labels=(), drafts=False)
 
@@ -189,7 +189,7 @@ def consent_lost(entry: Entry, pull: PullRequest, policy: Policy) -> Reject | No
         return Reject(reason)
     if (reason := changed_since_command(pull.reported, entry.queued_head)) is not None:
         return Reject(reason, CHANGED_SINCE_COMMAND[reason])
-    changed = entry.status is not EntryStatus.UPDATING and pull.head_sha != entry.head
+    changed = entry.status is not EntryStatus.UPDATING and pull.head_sha != entry.head_sha
     return Reject(Reason.HEAD_CHANGED) if changed else None
 
 
@@ -300,7 +300,7 @@ def _own_update(head: NewHead, entry: Entry, policy: Policy) -> bool | UnknownFa
     if head.compared is None:
         return UnknownFact(HeadFact.COMPARISON)
     # A head that is bound already was pushed by IMQ's login, and has to be proved.
-    before = entry.updated_from if head.sha == entry.head else entry.head
+    before = entry.updated_from if head.sha == entry.head_sha else entry.head_sha
     return is_own_update(before, head.compared, policy)
 
 
@@ -310,7 +310,7 @@ def _shared_update(head: NewHead, entry: Entry, policy: Policy) -> bool | Unknow
         return False
     if head.compared is None:
         return UnknownFact(HeadFact.COMPARISON)
-    tip = _merged_tip(entry.head, head.compared, policy)
+    tip = _merged_tip(entry.head_sha, head.compared, policy)
     if tip is not None and head.tip_landed is None:
         return UnknownFact(HeadFact.TIP, tip)
     return True if tip is not None and head.tip_landed else Reject(Reason.UPDATED_FOR_ANOTHER, named(other))
@@ -330,7 +330,7 @@ def _bot_push(head: NewHead, entry: Entry, policy: Policy) -> bool | UnknownFact
 def _waiting_push(head: NewHead, entry: Entry, policy: Policy) -> bool | UnknownFact | Reject:
     if entry.is_ready or policy.on_push.waiting is not NotReadyPushPolicy.BIND:
         return False
-    pushers = head.pushers({entry.head})
+    pushers = head.pushers({entry.head_sha})
     if isinstance(pushers, UnknownFact) or pushers is None:
         return pushers or False
     for pusher in pushers:
@@ -374,17 +374,17 @@ def may_bind(
     return None
 
 
-def with_pushed_head(entry: Entry, head: str) -> Entry:
+def with_pushed_head(entry: Entry, head_sha: str) -> Entry:
     """Bind a pushed head. It may contain the base's tip, so none is known that it lacks."""
-    return replace(entry, queued_head=head, head=head, head_proved=True, updated_from=None, newer_tip=None)
+    return replace(entry, queued_head=head_sha, head_sha=head_sha, head_proved=True, updated_from=None, newer_tip=None)
 
 
-def with_shared_update(entry: Entry, head: str, now: datetime) -> Entry:
+def with_shared_update(entry: Entry, head_sha: str, now: datetime) -> Entry:
     """Bind an update that brings the entry's own base branch nothing new, as if the entry had been queued with it.
 
     A run on the former head ends.
     """
-    return replace(preempted(entry, now), queued_head=head, head=head, head_proved=True, updated_from=None)
+    return replace(preempted(entry, now), queued_head=head_sha, head_sha=head_sha, head_proved=True, updated_from=None)
 
 
 def may_lack_update(entry: Entry) -> bool:
@@ -393,9 +393,11 @@ def may_lack_update(entry: Entry) -> bool:
     return entry.needs_refetch and entry.head_proved and idle and not entry.run.has_branch
 
 
-def with_lost_update(entry: Entry, head: str, now: datetime) -> Entry:
+def with_lost_update(entry: Entry, head_sha: str, now: datetime) -> Entry:
     """Bind an update that this database did not know; a run on the former head ends."""
-    return replace(preempted(entry, now), head=head, head_proved=True, updated_from=entry.head, newer_tip=None)
+    return replace(
+        preempted(entry, now), head_sha=head_sha, head_proved=True, updated_from=entry.head_sha, newer_tip=None
+    )
 
 
 def is_own_update(updated_from: str | None, comparison: Comparison, policy: Policy) -> bool:
@@ -434,15 +436,15 @@ def may_be_updated_silently(repository: Repository, pull: PullRequest) -> bool:
     return pull.head_repository == repository.full_name
 
 
-def updated_for(entry: Entry, head: str, others: Iterable[Entry]) -> Entry | None:
+def updated_for(entry: Entry, head_sha: str, others: Iterable[Entry]) -> Entry | None:
     """Return the entry for which IMQ made this head from the entry's own head; None if IMQ made it for none of them.
 
     If IMQ updated both at once, the entry may have the other one's update as its head, not proved yet.
     """
-    before = {entry.head} if entry.updated_from is None else {entry.head, entry.updated_from}
+    before = {entry.head_sha} if entry.updated_from is None else {entry.head_sha, entry.updated_from}
     for other in others:
-        requested = other.run.new_head_is_ours and other.head in before and other.run.new_head == head
-        if requested or (other.updated_from in before and other.head == head):
+        requested = other.run.new_head_is_ours and other.head_sha in before and other.run.new_head == head_sha
+        if requested or (other.updated_from in before and other.head_sha == head_sha):
             return other
     return None
 
@@ -458,7 +460,7 @@ def may_push(entry: Entry, login: str | None, policy: Policy) -> bool:
 
 def known_heads(entry: Entry, ledger: Collection[HeadConsent]) -> frozenset[str]:
     """Return the heads with consent, and IMQ's own update of the last one."""
-    own = entry.head, entry.run.new_head if entry.run.new_head_is_ours else None
+    own = entry.head_sha, entry.run.new_head if entry.run.new_head_is_ours else None
     return heads_of(ledger) | {head for head in own if head is not None}
 
 
@@ -474,8 +476,8 @@ def made_by(login: str, pushes: Sequence[HeadPush], tip: str) -> bool:
     return found is not None and {each.casefold() for each in found} == {login.casefold()}
 
 
-def _pushers(pushes: Sequence[HeadPush], head: str, known: Collection[str]) -> tuple[str, ...] | None:
-    found, at = dict[str, None](), head
+def _pushers(pushes: Sequence[HeadPush], head_sha: str, known: Collection[str]) -> tuple[str, ...] | None:
+    found, at = dict[str, None](), head_sha
     for push in pushes:
         if push.after != at or push.by is None:
             return None

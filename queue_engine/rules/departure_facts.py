@@ -275,7 +275,7 @@ def _of_one_head(rerun: TimelineEvent, flaky: TimelineEvent) -> bool:
 
 _MADE_BY: Mapping[Reason, Callable[[PullRequestState, Entry, str | None], bool]] = {
     Reason.LABEL_REMOVED: lambda state, _, detail: state.removed_label is not None,
-    Reason.HEAD_CHANGED: lambda state, entry, _: state.before is not None and state.head != entry.head,
+    Reason.HEAD_CHANGED: lambda state, entry, _: state.before is not None and state.head_sha != entry.head_sha,
     Reason.BASE_CHANGED: lambda state, entry, _: state.base_changed and state.base != entry.base_branch,
     Reason.CLOSED: lambda state, *_: state.action == "closed",
     Reason.MERGED_ELSEWHERE: lambda state, *_: state.merged and state.action == "closed",
@@ -343,7 +343,7 @@ def pushed_head(entry: Entry, known: Sequence[Known]) -> str | None:
     """Return the head after the last push that is not IMQ's own update; None if no webhook reported one."""
     pushes = _MADE_BY[Reason.HEAD_CHANGED]
     states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
-    return next((each.head for each in reversed(states) if pushes(each, entry, None)), None)
+    return next((each.head_sha for each in reversed(states) if pushes(each, entry, None)), None)
 
 
 def _after_update(made: PullRequestState, entry: Entry, states: Sequence[PullRequestState]) -> float | None:
@@ -360,9 +360,9 @@ def _is_dismissal(statement: object) -> bool:
 
 def _is_update(statement: object, entry: Entry) -> bool:
     """Whether a webhook reported IMQ's own update of the branch by this fact."""
-    if not isinstance(statement, PullRequestState) or entry.head == entry.queued_head:
+    if not isinstance(statement, PullRequestState) or entry.head_sha == entry.queued_head:
         return False
-    return statement.before is not None and statement.head == entry.head
+    return statement.before is not None and statement.head_sha == entry.head_sha
 
 
 def _same(label: str | None, other: str | None) -> bool:

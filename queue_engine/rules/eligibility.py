@@ -115,7 +115,7 @@ class Consent:
 
     by: str
     permission: Permission
-    head: str
+    head_sha: str
     base_branch: str
 
 
@@ -233,7 +233,7 @@ def disables_auto_merge(pull: PullRequest, policy: Policy) -> bool:
 
 
 def _reject_person(policy: Policy, consent: Consent) -> Reject | None:
-    if consent.head == UNKNOWN_HEAD:
+    if consent.head_sha == UNKNOWN_HEAD:
         return None  # The request is rejected in any case, and IMQ may have set the label itself, after a command.
     reason = may_queue(policy, consent.by, consent.permission)
     return None if reason is None else Reject(reason, unread_teams(policy))
@@ -261,9 +261,9 @@ def _reject_change(pull: PullRequest, consent: Consent, policy: Policy) -> Rejec
         return Reject(Reason.DRAFT)
     if pull.head_repository is None:
         return Reject(Reason.FORK_DELETED)
-    if consent.head == UNKNOWN_HEAD:
+    if consent.head_sha == UNKNOWN_HEAD:
         return Reject(Reason.LABEL_NOT_RECEIVED)
-    if pull.head_sha != consent.head:
+    if pull.head_sha != consent.head_sha:
         return Reject(Reason.HEAD_CHANGED)
     blocked = None if waits(policy) else blocked_by_config(pull, policy)
     if (refused := blocked or refused_by_config(pull, policy)) is not None:

@@ -50,7 +50,7 @@ def judge_readiness(entry: Entry, taken: Snapshot, requirements: RequiredFacts, 
     consent = Consent(
         by=entry.queued_by,
         permission=taken.permission or Permission.NONE,
-        head=entry.head,
+        head_sha=entry.head_sha,
         base_branch=entry.base_branch,
     )
     return check_eligibility(taken.pull, consent, requirements, repository=entry.repository, policy=policy)
@@ -61,13 +61,13 @@ def may_be_renewed(entry: Entry, reason: Reason, policy: Policy) -> bool:
 
     Rules or automation dismiss approvals after any push. No one withdrew the consent, so the entry keeps its place.
     """
-    updated = entry.head != entry.queued_head and not entry.run.has_branch
+    updated = entry.head_sha != entry.queued_head and not entry.run.has_branch
     return reason in _RENEWABLE and updated and waits(policy)
 
 
 def waits_for_check(entry: Entry, webhook: CheckOutcome) -> bool:
     """Return whether the entry waits until this check passes on its head, or for any report there."""
-    if entry.head != webhook.head_sha:
+    if entry.head_sha != webhook.head_sha:
         return False
     if any(each.reason in FOR_REPORTS for each in entry.unmet):
         return True

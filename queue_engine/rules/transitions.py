@@ -40,7 +40,7 @@ def after_poll(run: Run, monitor: Backoff, now: datetime, *, waited: int = 0) ->
 def up_to_date(entry: Entry, comparison: Comparison, now: datetime) -> Entry:
     """Start checking the present head, which needs no update; its checks may have passed already."""
     checking = enter(entry, RunState.TESTING, now)
-    candidate, tree = entry.head, comparison.head.tree
+    candidate, tree = entry.head_sha, comparison.head.tree
     run = replace(checking.run, base_tip=comparison.base_tip, candidate=candidate, tested_tree=tree, next_poll_at=now)
     return replace(checking, run=run)
 
@@ -53,22 +53,22 @@ def updating(entry: Entry, base_tip: str | None, policy: Policy, now: datetime) 
     return replace(entry, status_since=now, newer_tip=None, run=run)
 
 
-def with_new_head(entry: Entry, head: str, policy: Policy, now: datetime) -> Entry:
+def with_new_head(entry: Entry, head_sha: str, policy: Policy, now: datetime) -> Entry:
     """Record a new head that a poll found, and wait a moment for the webhook that names its sender."""
     due = now + policy.update_poll.base
-    return replace(entry, run=replace(entry.run, new_head=head, new_head_is_ours=False, next_poll_at=due))
+    return replace(entry, run=replace(entry.run, new_head=head_sha, new_head_is_ours=False, next_poll_at=due))
 
 
-def bind_head(entry: Entry, head: str, policy: Policy, now: datetime, *, proved: bool) -> Entry:
+def bind_head(entry: Entry, head_sha: str, policy: Policy, now: datetime, *, proved: bool) -> Entry:
     """Bind a head that appeared while updating as the candidate; `proved` says whether its parents are verified."""
     kept = (report.partition(":") for report in entry.run.completed_checks)
-    reported_already = any(sha == head for sha, _, _ in kept)
+    reported_already = any(sha == head_sha for sha, _, _ in kept)
     # A head from its webhook has no reports yet; their webhooks will make the entry due.
     due = now + policy.check_poll.base if entry.run.new_head_is_ours and not reported_already else now
     checking = enter(entry, RunState.TESTING, now)
-    found = replace(checking.run, candidate=head, new_head=None, new_head_is_ours=False)
+    found = replace(checking.run, candidate=head_sha, new_head=None, new_head_is_ours=False)
     run = replace(found, completed_checks=(), next_poll_at=due)
-    return replace(checking, head=head, head_proved=proved, updated_from=entry.head, run=run)
+    return replace(checking, head_sha=head_sha, head_proved=proved, updated_from=entry.head_sha, run=run)
 
 
 def with_refusal(entry: Entry, now: datetime) -> Entry:

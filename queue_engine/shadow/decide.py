@@ -123,7 +123,7 @@ def new_entry(
         author=pull.author,
         queued_by=request.by or "",
         queued_head=pull.head_sha,
-        head=pull.head_sha,
+        head_sha=pull.head_sha,
         newer_tip=taken.base_tip if taken.behind else None,
         enqueued_at=now,
         status_since=now,
@@ -137,7 +137,7 @@ def new_entry(
 def ledger_of(entry: Entry) -> tuple[HeadConsent, ...]:
     """Return the consents of a would-be entry, which the ledger lacks."""
     consent = HeadConsent(entry.queued_head, entry.base_branch, entry.queued_by, entry.enqueued_at, ConsentKind.LABEL)
-    return consent, replace(consent, head=entry.head)
+    return consent, replace(consent, head_sha=entry.head_sha)
 
 
 async def next_decision(engine: Engine, entry: Entry, policy: Policy) -> ShadowResult:
@@ -200,7 +200,7 @@ def _ended(entry: Entry, action: actions.Step, policy: Policy, now: datetime) ->
         case actions.Block(_, reason, detail):
             return ShadowResult(_waiting(now, reason, detail), entry, now + policy.permission_retry)
         case actions.Unmet(changed, unmet):
-            first, outside = unmet[0], replace(preempted(changed, now), queued_head=changed.head, unmet=unmet)
+            first, outside = unmet[0], replace(preempted(changed, now), queued_head=changed.head_sha, unmet=unmet)
             return ShadowResult(_waiting(now, first.reason, first.detail or ""), outside)
         case actions.Wait(run, until, never=never) if never is not None:
             return ShadowResult(_waiting(now, Reason.CHECK_NEVER_REPORTED, never), replace(entry, run=run), until)
@@ -214,7 +214,7 @@ async def _predicted(engine: Engine, entry: Entry, policy: Policy) -> datetime |
     """Predict when the checks of an update would end: they take as long as those of the present head took."""
     rules = await engine.github.branch_rules(entry.repository, entry.base_branch)
     required = head_checks(rules, policy)
-    reports = await engine.github.check_reports(entry.repository, entry.head, required)
+    reports = await engine.github.check_reports(entry.repository, entry.head_sha, required)
     counted = set(judge_checks(required, reports, policy.checks.ignored).completed_names)
     taken = duration_of([report for report in reports if report.name in counted])
     return None if taken is None else engine.clock.now() + taken
@@ -257,9 +257,9 @@ async def judge_waiting(engine: Engine, entry: Entry) -> ShadowResult:
     An entry that waits for the pull request below it in a stack may have another base branch afterwards.
     """
     repository, number = entry.repository, entry.number
-    taken = await engine.github.snapshot(repository, number, login=entry.queued_by, head_sha=entry.head)
+    taken = await engine.github.snapshot(repository, number, login=entry.queued_by, head_sha=entry.head_sha)
     found = await followed(engine, entry, taken)
-    request = EnqueueRequest(Case(repository, number), by=entry.queued_by, head_sha=entry.head)
+    request = EnqueueRequest(Case(repository, number), by=entry.queued_by, head_sha=entry.head_sha)
     policy = await engine.policies.of(repository, entry.base_branch)
     if isinstance(found, Reject):
         return await judge_answer(engine, entry, request, taken, policy, found)

@@ -105,7 +105,12 @@ class ShadowPulls:
             await self._decide(known, refetch=True)
             return
         rejected = known and known.decision and known.decision.outcome is ShadowOutcome.REJECTED and known.decision.at
-        if known and rejected and asked == (known.queued_by, known.head) and engine.clock.now() < rejected + _REPEATED:
+        if (
+            known
+            and rejected
+            and asked == (known.queued_by, known.head_sha)
+            and engine.clock.now() < rejected + _REPEATED
+        ):
             return
         triggers = (await engine.policies.of(repository, webhook.branch)).trigger_labels
         if has_label([webhook.label], triggers) and webhook.sender != await engine.github.own_login():
@@ -176,7 +181,7 @@ class ShadowPulls:
                 continue
             if pull.enqueued_at is not None and state.updated_at <= pull.enqueued_at:
                 continue
-            if (reason := withdrawal(state, pull.head, pull.base_branch, policy)) is not None:
+            if (reason := withdrawal(state, pull.head_sha, pull.base_branch, policy)) is not None:
                 await self._leave(pull, reason)
                 return
 
@@ -288,7 +293,7 @@ class ShadowPulls:
             due = self._engine.clock.now() + (policy.check_poll.maximum if entry.is_ready else UNREPORTED)
         open_entry = entry if decision.outcome.is_open else None
         pull = replace(pull, decision=decision, entry=open_entry, due_at=due)
-        await self._store(replace(pull, base_branch=entry.base_branch, head=entry.head), before)
+        await self._store(replace(pull, base_branch=entry.base_branch, head_sha=entry.head_sha), before)
         return decision
 
     async def _follow_base(self, pull: ShadowPull) -> None:
@@ -316,7 +321,7 @@ class ShadowPulls:
         present = ShadowPull(repository, pull.number, pull.title, pull.base_branch, pull.head_sha)
         if known is None:
             return present
-        return replace(known, title=pull.title, base_branch=pull.base_branch, head=pull.head_sha)
+        return replace(known, title=pull.title, base_branch=pull.base_branch, head_sha=pull.head_sha)
 
     async def _known(self, repository: Repository, subject: str) -> list[Statement]:
         """Return what webhooks stated about a subject lately."""

@@ -32,7 +32,13 @@ class Consents:
         """Store the consent to the entry's head, for its base branch."""
         self._verified.pop(entry.id, None)
         own = {"entry_id": entry.id, "repository_id": entry.repository.id, "number": entry.number}
-        bound = {"head": entry.head, "base_branch": entry.base_branch, "by": by, "at": at, "source": source.value}
+        bound = {
+            "head_sha": entry.head_sha,
+            "base_branch": entry.base_branch,
+            "by": by,
+            "at": at,
+            "source": source.value,
+        }
         await self._connection.execute(_ADD, {**own, **bound})
 
     async def follow(self, before: Entry, after: Entry, at: datetime) -> None:
@@ -40,9 +46,9 @@ class Consents:
 
         Any other change of an entry binds no head.
         """
-        if not after.head_proved or (after.head, True) == (before.head, before.head_proved):
+        if not after.head_proved or (after.head_sha, True) == (before.head_sha, before.head_proved):
             return
-        if after.queued_head == after.head:
+        if after.queued_head == after.head_sha:
             await self.add(after, ConsentKind.BOT_PUSH, after.author, at)
         else:
             await self.add(after, ConsentKind.OWN_UPDATE, None, at)
@@ -54,12 +60,14 @@ class Consents:
         """
         for each in await self.of(before):
             if each.source is ConsentKind.COMMAND_ALONE and after.id != before.id:
-                await self.add(replace(after, head=each.head), each.source, each.by, each.at)
+                await self.add(replace(after, head_sha=each.head_sha), each.source, each.by, each.at)
 
     async def of(self, entry: Entry) -> tuple[HeadConsent, ...]:
         """Return the consents of an entry, oldest first."""
         rows = await self._connection.execute(_OF, {"its_entry": entry.id})
-        return tuple(HeadConsent(row.head, row.base_branch, row.by, row.at, ConsentKind(row.source)) for row in rows)
+        return tuple(
+            HeadConsent(row.head_sha, row.base_branch, row.by, row.at, ConsentKind(row.source)) for row in rows
+        )
 
     async def verify(self, entry: Entry) -> None:
         """Raise InvariantError if the ledger lacks a consent for the entry's base branch (P4).
@@ -83,5 +91,5 @@ class Consents:
 
 def _missing(entry: Entry, ledger: Sequence[HeadConsent]) -> list[str]:
     """Return the entry's heads without a consent for its base branch."""
-    known = {(each.head, each.base_branch) for each in ledger}
-    return [head for head in (entry.queued_head, entry.head) if (head, entry.base_branch) not in known]
+    known = {(each.head_sha, each.base_branch) for each in ledger}
+    return [head for head in (entry.queued_head, entry.head_sha) if (head, entry.base_branch) not in known]

@@ -226,7 +226,7 @@ def departure_in(row: Row[Any]) -> Departure:
     return Departure(**values | {"outcome": EntryStatus(row.outcome), "reason": reason, "flaky": flaky})
 
 
-_ENTRY_FIELDS = ("number", "queue_id", "title", "author", "queued_by", "queued_head", "head", "enqueued_at")
+_ENTRY_FIELDS = ("number", "queue_id", "title", "author", "queued_by", "queued_head", "head_sha", "enqueued_at")
 _RUN_FIELDS = ("base_tip", "tested_tree", "merge_uuid", "started_at")
 _MERGES_OF_REPOSITORY = pending_merges.c.repository_id == bindparam("its_repository")
 _ITS_MERGE = and_(_MERGES_OF_REPOSITORY, pending_merges.c.number == bindparam("its_number"))

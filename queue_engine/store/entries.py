@@ -110,7 +110,7 @@ def entry_of(row: Row[Any]) -> Entry:
     surroundings = {"repository": repository_of(row), "base_branch": row.base_branch, "position": row.position}
     run, asked = run_of(row), _ASKED(row)
     if run.has_branch:
-        run = run.of_member(row.id, row.head)
+        run = run.of_member(row.id, row.head_sha)
     if asked != _NOTHING:
         run = replace(run, **dict(zip(OF_ENTRY, asked, strict=True)))
     return Entry(**values, **surroundings, run=run)
@@ -294,7 +294,7 @@ class Entries:
             "arrived": arrived,
             "rank": delayed(rank, priority, share_delay),
             "share_delay": share_delay,
-            "head": arrival["queued_head"],
+            "head_sha": arrival["queued_head"],
             "status_since": arrival["enqueued_at"],
             "its_queue": queue_id,
         }

@@ -392,7 +392,7 @@ async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict
             "needs_refetch": True,
         }
         await connection.execute(insert(entries).values(row | own))
-        heads = {row["queued_head"], row["head"]} if row["head_proved"] else {row["queued_head"]}
+        heads = {row["queued_head"], row["head_sha"]} if row["head_proved"] else {row["queued_head"]}
         consent = {
             "entry_id": row["id"],
             "repository_id": row["repository_id"],
@@ -402,7 +402,7 @@ async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict
             "at": row["enqueued_at"],
             "source": ConsentKind.IMPORTED.value,
         }
-        await connection.execute(insert(consents), [consent | {"head": head} for head in sorted(heads)])
+        await connection.execute(insert(consents), [consent | {"head_sha": head} for head in sorted(heads)])
 
 
 async def _outbox(connection: AsyncConnection, file: QueueFile) -> None:

@@ -515,7 +515,7 @@ class Stalls(_InQueue):
         """
         values = {
             queues.c.stalled_since: stall and stall.since,
-            queues.c.stalled_head: stall and stall.head,
+            queues.c.stalled_head: stall and stall.head_sha,
             queues.c.stalled_checks: stall and stall.checks,
             queues.c.ci_active_at: stall and stall.ci_active_at,
         }

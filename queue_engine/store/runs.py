@@ -147,7 +147,7 @@ def _values(run: Run) -> dict[str, Any]:
 _REPOSITORIES: BindParameter[int] = bindparam("repositories", expanding=True)
 _WAIT_FOR_CHECKS = (Reason.CHECKS_FAILED, Reason.CHECK_ABSENT, Reason.TESTED_ON_ANOTHER_BASE)
 _UNDER_WAY = union_all(
-    select(entries.c.repository_id, entries.c.head, runs.c.candidate)
+    select(entries.c.repository_id, entries.c.head_sha, runs.c.candidate)
     .join(runs, runs.c.id == entries.c.run_id)
     .where(
         entries.c.repository_id.in_(_REPOSITORIES),
@@ -156,7 +156,7 @@ _UNDER_WAY = union_all(
     select(queues.c.repository_id, runs.c.base_tip, runs.c.candidate)
     .join(queues, queues.c.id == runs.c.queue_id)
     .where(queues.c.repository_id.in_(_REPOSITORIES), runs.c.candidate.is_not(None)),
-    select(entries.c.repository_id, entries.c.head, entries.c.head).where(
+    select(entries.c.repository_id, entries.c.head_sha, entries.c.head_sha).where(
         entries.c.repository_id.in_(_REPOSITORIES),
         or_(*(cast(entries.c.unmet, String).contains(each.value, autoescape=True) for each in _WAIT_FOR_CHECKS)),
     ),
@@ -172,4 +172,4 @@ class CandidateCommits(TableStore):
         The head of an entry that waits for its own failed checks is a candidate, too.
         """
         rows = await self._connection.execute(_UNDER_WAY, {"repositories": list(repository_ids)})
-        return tuple((row.repository_id, row.head, row.candidate) for row in rows)
+        return tuple((row.repository_id, row.head_sha, row.candidate) for row in rows)

@@ -32,7 +32,8 @@ _PULLS = select(shadow_pulls.c.record, shadow_pulls.c.version, *REPOSITORY_FIELD
 _IN_ORDER = _PULLS.order_by(shadow_pulls.c.repository_id, shadow_pulls.c.number)
 _FIND = _PULLS.where(_OF_REPOSITORY, shadow_pulls.c.number == bindparam("its_number"))
 _OF_COMMIT = _IN_ORDER.where(
-    _OF_REPOSITORY, or_(shadow_pulls.c.head == bindparam("its_sha"), shadow_pulls.c.merge_sha == bindparam("its_sha"))
+    _OF_REPOSITORY,
+    or_(shadow_pulls.c.head_sha == bindparam("its_sha"), shadow_pulls.c.merge_sha == bindparam("its_sha")),
 )
 _DUE = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.due_at <= bindparam("now"))
 _OPEN = _IN_ORDER.where(_OF_REPOSITORY, shadow_pulls.c.due_at.is_not(None))
@@ -95,7 +96,7 @@ class Shadow(TableStore):
         values = {
             "version": pull.version + 1,
             "base_branch": pull.base_branch,
-            "head": pull.head,
+            "head_sha": pull.head_sha,
             "merge_sha": pull.landing.sha if pull.landing else None,
             "due_at": pull.due_at,
             "changed_at": now,

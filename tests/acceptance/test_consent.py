@@ -271,7 +271,7 @@ async def test_ledger_names_who_consented_to_each_head_and_by_what(world: World,
     assert first[:2] == [("label", "mona", "main"), ("own_update", None, "main")]
     sources = [found[pull.number][0].source.value for pull in (commanded, called)]
     assert sources == ["command", "call"]
-    assert all(found[pull.number][-1].head == pull.head_sha for pull in (labeled, commanded, called))
+    assert all(found[pull.number][-1].head_sha == pull.head_sha for pull in (labeled, commanded, called))
 
 
 async def test_head_that_the_ledger_lacks_does_not_land(world: World) -> None:

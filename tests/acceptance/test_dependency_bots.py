@@ -70,7 +70,7 @@ async def test_rebase_of_a_waiting_pull_request_costs_no_request(world: World) -
     heads = [rebase(world, pull) for pull in pulls[1:]]
     await world.pass_time(SOON)
     assert world.requests() == before
-    assert [entry.head for entry in await world.entries()][1:] == heads
+    assert [entry.head_sha for entry in await world.entries()][1:] == heads
     await world.until(lambda: all(pull.merged for pull in pulls), within=CI_TIME * 9)
     assert "New commit by the bot that opened it" in world.comment(pulls[1])
 
@@ -88,7 +88,7 @@ async def test_rebase_of_the_front_is_queued_again_at_the_end(world: World) -> N
     assert await order(world) == numbers([*others[1:], others[0]])
     entry = await world.entry(others[0])
     assert entry is not None
-    assert (entry.head, entry.queued_by) == (pushed, "mona")
+    assert (entry.head_sha, entry.queued_by) == (pushed, "mona")
     await world.until(lambda: all(pull.merged for pull in others), within=CI_TIME * 9)
     assert world.spoken(others[0]) == 1
     assert world.repository.files("main")["one.py"] == "rebased\n"

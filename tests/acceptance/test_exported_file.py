@@ -1,6 +1,7 @@
 """Queues that IMQ exported on an earlier commit continue on this one.
 
-`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the last commit with many migrations.
+`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the last commit with many migrations, with
+the present names of columns.
 """
 
 import gzip
@@ -86,7 +87,7 @@ def file_of(world: World, present: QueueFile) -> QueueFile:
 def commits(file: QueueFile) -> list[str]:
     """The commits that entries name, and runs of one member: no other run of the file is continued."""
     entries = sorted(file.entries, key=lambda entry: entry.number)
-    heads = [sha for entry in entries for sha in (entry.queued_head, entry.head)]
+    heads = [sha for entry in entries for sha in (entry.queued_head, entry.head_sha)]
     runs = sorted((run for run in file.runs if run.trigger is None), key=lambda run: run.id)
     return [*heads, *(sha for run in runs for sha in (run.base_tip, run.candidate) if sha is not None)]
 

@@ -128,7 +128,7 @@ async def test_push_by_somebody_who_may_queue_binds_the_new_head(world: World, w
     assert entry.queued_head == head
     async with world.bot.engine.store.reading() as tx:
         (*_, last) = await tx.consents.of(entry)
-    assert (last.source, last.by, last.head) == ("waiting_push", "hubot", head)
+    assert (last.source, last.by, last.head_sha) == ("waiting_push", "hubot", head)
     pull.ready_for_review(by="mona")
     await world.until(lambda: pull.merged, within=SOON)
     assert "more.py" in world.repository.files("main")

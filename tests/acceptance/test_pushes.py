@@ -20,7 +20,7 @@ async def test_push_by_somebody_who_may_queue_costs_the_place_and_no_more(world:
     pushed = first.push({"first.py": "better\n"}, by="hubot")
     await world.settle()
     entries = await world.entries()
-    assert [(entry.number, entry.queued_by, entry.head) for entry in entries][1] == (first.number, "hubot", pushed)
+    assert [(entry.number, entry.queued_by, entry.head_sha) for entry in entries][1] == (first.number, "hubot", pushed)
     assert LABEL in first.labels
     await world.until(lambda: first.merged, within=CI_TIME * 4)
     assert world.landed() == [second.number, first.number]

@@ -60,10 +60,10 @@ async def test_queue_in_flight_lands_in_its_order_on_another_database(world: Wor
     await label_in_order(world, *pulls)
     pulls[2].comment("/queue priority=high", by="rhea")
     await world.settle()
-    before = [(entry.number, entry.status, entry.head, entry.queued_by) for entry in await world.entries()]
+    before = [(entry.number, entry.status, entry.head_sha, entry.queued_by) for entry in await world.entries()]
     await move(world, other_url)
     after = await world.entries()
-    assert [(entry.number, entry.status, entry.head, entry.queued_by) for entry in after] == before
+    assert [(entry.number, entry.status, entry.head_sha, entry.queued_by) for entry in after] == before
     await world.until(lambda: all(pull.merged for pull in (first, *pulls)), within=timedelta(hours=1))
     await world.settle()
     assert world.landed() == [number for number, *_ in before]
@@ -97,7 +97,7 @@ async def test_update_that_was_proved_before_the_export_lands(world: World, make
     await world.settle()
     (entry,) = await world.entries()
     assert entry.head_proved
-    assert entry.head != entry.queued_head
+    assert entry.head_sha != entry.queued_head
     await move(world, make_sqlite_url())
     world.server.faults.clear()
     await world.until(lambda: pull.merged, within=timedelta(hours=1))

@@ -146,7 +146,7 @@ async def test_push_that_queues_again_continues_with_the_new_head(shadow: World)
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
     await shadow.pass_time(CI_TIME * 2)
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.MERGED
-    assert (await shadowed(shadow, pull)).head == pull.head_sha
+    assert (await shadowed(shadow, pull)).head_sha == pull.head_sha
 
 
 @pytest.mark.thorough
@@ -306,5 +306,5 @@ async def test_rebase_by_a_named_bot_continues_with_its_new_head(shadow: World, 
     assert (await decision(shadow, pull)).outcome is ShadowOutcome.WAITING
     await shadow.pass_time(CI_TIME * 2)
     found = await shadowed(shadow, pull)
-    assert (found.decision and found.decision.outcome, found.head) == (ShadowOutcome.MERGED, pull.head_sha)
+    assert (found.decision and found.decision.outcome, found.head_sha) == (ShadowOutcome.MERGED, pull.head_sha)
     assert found.queued_by == "mona"

@@ -25,7 +25,7 @@ async def bisected(world: World) -> list[PullRequestHandle]:
     async with world.bot.engine.store.transaction() as tx:
         (queue,) = await tx.queues.all()
         entries = await tx.entries.of_queue(queue.id)
-        members = tuple(RunMember(each.number, each.id, each.head) for each in entries[:2])
+        members = tuple(RunMember(each.number, each.id, each.head_sha) for each in entries[:2])
         run = Run(
             id=None,
             queue_id=queue.id,

@@ -32,7 +32,7 @@ async def claim(t: Transaction, *, owner: str = "w", now: object = NOW, limit: i
 
 
 async def stand(
-    t: Transaction, queue: Queue, number: int, *, head: str = "", at: datetime = NOW, **standing: Any
+    t: Transaction, queue: Queue, number: int, *, head_sha: str = "", at: datetime = NOW, **standing: Any
 ) -> Entry:
     """A stored entry at the end of its priority."""
     return await t.entries.add(
@@ -41,7 +41,7 @@ async def stand(
         title=f"Change {number}",
         author="ada",
         queued_by="max",
-        queued_head=head or f"head-{number}",
+        queued_head=head_sha or f"head-{number}",
         enqueued_at=at,
         **standing,
     )
@@ -60,7 +60,7 @@ def entry(number: int = 1) -> Entry:
         queued_by="max",
         seq=number,
         queued_head=f"head-{number}",
-        head=f"head-{number}",
+        head_sha=f"head-{number}",
         enqueued_at=NOW,
         status_since=NOW,
     )
@@ -87,7 +87,7 @@ def changed(entry: Entry, **changes: Any) -> Entry:
         of_run["state"] = STATES[changes.pop("status")]
     entry = replace(entry, **changes)
     if of_run.get("state", entry.run.state) in {RunState.TESTING, RunState.PASSED}:
-        of_run.setdefault("candidate", entry.head)
+        of_run.setdefault("candidate", entry.head_sha)
         if entry.run.checks_since is None or "status_since" in changes:
             of_run.setdefault("checks_since", entry.status_since)
     return replace(entry, run=replace(entry.run, **of_run))

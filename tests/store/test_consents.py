@@ -25,7 +25,7 @@ async def test_bound_head_has_a_line_once_it_is_proved(store: Store) -> None:
     """IMQ's own update, or the push of the bot that opened the pull request; a change of anything else has none."""
     async with store.transaction() as tx:
         entry = await stand(tx, await queue(tx), 1)
-        bound = replace(entry, head="head-2", head_proved=False)
+        bound = replace(entry, head_sha="head-2", head_proved=False)
         await tx.consents.follow(entry, bound, NOW)
         with pytest.raises(InvariantError, match="head-2"):
             await tx.consents.verify(bound)
@@ -33,7 +33,7 @@ async def test_bound_head_has_a_line_once_it_is_proved(store: Store) -> None:
         await tx.consents.follow(bound, proved, NOW)
         await tx.consents.follow(proved, replace(proved, title="New"), NOW)
         await tx.consents.verify(proved)
-        rebased = replace(proved, queued_head="head-3", head="head-3")
+        rebased = replace(proved, queued_head="head-3", head_sha="head-3")
         await tx.consents.follow(proved, rebased, NOW)
         await tx.consents.verify(rebased)
         with pytest.raises(InvariantError):
@@ -41,7 +41,7 @@ async def test_bound_head_has_a_line_once_it_is_proved(store: Store) -> None:
         with pytest.raises(InvariantError, match="head-0"):
             await tx.consents.verify(replace(rebased, queued_head="head-0"))
         found = await tx.consents.of(entry)
-    assert [(each.source.value, each.head, each.by) for each in found[1:]] == [
+    assert [(each.source.value, each.head_sha, each.by) for each in found[1:]] == [
         ("own_update", "head-2", None),
         ("bot_push", "head-3", entry.author),
     ]

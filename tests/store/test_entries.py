@@ -30,9 +30,9 @@ def test_entries_table_holds_every_field_that_is_not_derived() -> None:
 async def test_add_stands_a_pull_request_at_the_end(t: Transaction) -> None:
     """A new entry is pending, bound to the head that was consented to, behind those that stand already."""
     main = await queue(t)
-    first, second = await stand(t, main, 11, head="abc"), await stand(t, main, 12)
+    first, second = await stand(t, main, 11, head_sha="abc"), await stand(t, main, 12)
     assert (first.repository, first.base_branch, first.status) == (REPOSITORY, "main", EntryStatus.PENDING)
-    assert (first.queued_head, first.head, first.head_proved) == ("abc", "abc", True)
+    assert (first.queued_head, first.head_sha, first.head_proved) == ("abc", "abc", True)
     assert (first.position, second.position, first.version) == (0, 1, 1)
     assert first.seq < second.seq
     assert await t.entries.get(first.id) == first == await t.entries.find(REPOSITORY.id, 11)
@@ -112,7 +112,7 @@ async def test_save_keeps_every_field(t: Transaction) -> None:
         priority=3,
         status=EntryStatus.READY,
         queued_head="q",
-        head="h",
+        head_sha="h",
         head_proved=False,
         updated_from="u",
         new_head="c",

@@ -70,13 +70,13 @@ async def test_run_ends_when_its_member_waits_again_or_leaves(t: Transaction) ->
     """P4: the head that IMQ made, and what has to be proved of it, stay with the entry."""
     main = await queue(t)
     first, second = [await stand(t, main, number) for number in (1, 2)]
-    begun = await t.entries.save(replace(first, run=WHOLE, head="updated", head_proved=False))
+    begun = await t.entries.save(replace(first, run=WHOLE, head_sha="updated", head_proved=False))
     trouble = await t.entries.save(replace(second, run=Run(github_failures=1)))
     assert await t.entries.get(second.id) == trouble
     assert await stored_runs(t) == 1
     back = await t.entries.save(replace(begun, run=begun.run.ended()))
     assert back == await t.entries.get(first.id)
-    assert (back.run, back.head, back.head_proved) == (NOT_BEGUN, "updated", False)
+    assert (back.run, back.head_sha, back.head_proved) == (NOT_BEGUN, "updated", False)
     assert await stored_runs(t) == 0
     leaving = await t.entries.save(replace(trouble, run=WHOLE))
     assert await stored_runs(t) == 1
@@ -89,13 +89,13 @@ async def test_members_name_their_run_and_each_has_what_was_asked_for_it_alone(t
     main = await queue(t)
     first, second = [await stand(t, main, number) for number in (1, 2)]
     members = (
-        RunMember(1, first.id, first.head, commit="c1", tree="t1"),
-        RunMember(2, second.id, second.head, commit="c2", tree="t2"),
+        RunMember(1, first.id, first.head_sha, commit="c1", tree="t1"),
+        RunMember(2, second.id, second.head_sha, commit="c2", tree="t2"),
     )
     testing = Run(queue_id=main.id, state=RunState.TESTING, trigger=CandidateTrigger.PUSH, members=members)
     run = await t.runs.add(replace(testing, started_at=NOW, base_tip="base", candidate="c2", polls=3))
-    first = await t.entries.save(replace(first, run=run.of_member(first.id, first.head)))
-    second = await t.entries.save(replace(second, run=run.of_member(second.id, second.head)))
+    first = await t.entries.save(replace(first, run=run.of_member(first.id, first.head_sha)))
+    second = await t.entries.save(replace(second, run=run.of_member(second.id, second.head_sha)))
     first = await t.entries.save(changed(first, merge_requested_at=NOW, candidate="not-stored"))
     run = await t.runs.save(replace(run, candidate="c3"))
     first, second = await t.entries.of_queue(main.id)

@@ -78,7 +78,7 @@ async def test_pull_request_that_changed_since_is_not_overwritten(t: Transaction
 async def test_pull_requests_are_found_by_commit_branch_and_time(t: Transaction) -> None:
     """By their head, and by the commit that landed them."""
     await t.shadow.put(PULL, NOW)
-    landed = replace(PULL, number=5, head="other", landing=LANDING, entry=None, due_at=None, base_branch="next")
+    landed = replace(PULL, number=5, head_sha="other", landing=LANDING, entry=None, due_at=None, base_branch="next")
     await t.shadow.put(landed, NOW + timedelta(hours=1))
     await t.shadow.put(replace(PULL, repository=OTHER), NOW)
     found = {

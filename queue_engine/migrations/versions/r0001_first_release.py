@@ -166,7 +166,7 @@ def _queues() -> None:
         sa.Column("repository_id", sa.BigInteger(), sa.ForeignKey("repositories.id"), nullable=False),
         sa.Column("number", sa.Integer(), nullable=False),
         sa.Column("base_branch", sa.String(255), nullable=False),
-        sa.Column("head", sa.String(64), nullable=False),
+        sa.Column("head_sha", sa.String(64), nullable=False),
         sa.Column("by", sa.String(255)),
         sa.Column("at", _INSTANT, nullable=False),
         sa.Column("source", sa.String(16), nullable=False),
@@ -233,14 +233,14 @@ def _queues() -> None:
         ),
         sa.Column("number", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("base_branch", sa.String(255), nullable=False),
-        sa.Column("head", sa.String(64), nullable=False),
+        sa.Column("head_sha", sa.String(64), nullable=False),
         sa.Column("merge_sha", sa.String(64)),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("due_at", _INSTANT),
         sa.Column("changed_at", _INSTANT, nullable=False),
         sa.Column("record", sa.JSON(), nullable=False),
     )
-    op.create_index("ix_shadow_pulls_repository_id_head", "shadow_pulls", ["repository_id", "head"])
+    op.create_index("ix_shadow_pulls_repository_id_head_sha", "shadow_pulls", ["repository_id", "head_sha"])
     op.create_index("ix_shadow_pulls_repository_id_merge_sha", "shadow_pulls", ["repository_id", "merge_sha"])
     op.create_table(
         "runs",
@@ -295,7 +295,7 @@ def _queues() -> None:
         sa.Column("queued_by", sa.String(255), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("queued_head", sa.String(64), nullable=False),
-        sa.Column("head", sa.String(64), nullable=False),
+        sa.Column("head_sha", sa.String(64), nullable=False),
         sa.Column("head_proved", sa.Boolean(), nullable=False),
         sa.Column("updated_from", sa.String(64)),
         sa.Column("newer_tip", sa.String(64)),
@@ -472,7 +472,7 @@ def _departures() -> None:
         sa.Column("author", sa.String(255), nullable=False),
         sa.Column("queued_by", sa.String(255), nullable=False),
         sa.Column("queued_head", sa.String(64), nullable=False),
-        sa.Column("head", sa.String(64), nullable=False),
+        sa.Column("head_sha", sa.String(64), nullable=False),
         sa.Column("own_check_required", sa.Boolean(), nullable=False),
         sa.Column("base_tip", sa.String(64)),
         sa.Column("tested_tree", sa.String(64)),

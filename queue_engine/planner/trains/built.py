@@ -36,7 +36,7 @@ class BuiltMember:
     """A member with its commit in the history of a candidate."""
 
     number: int
-    head: str
+    head_sha: str
     method: MergeMethod
     commit: str
     tree: str
@@ -56,7 +56,7 @@ def history_of(run: Run) -> BuiltHistory:
     for each in run.members:
         if each.commit is None or each.tree is None:
             break
-        members.append(BuiltMember(each.number, each.head, each.method, each.commit, each.tree))
+        members.append(BuiltMember(each.number, each.head_sha, each.method, each.commit, each.tree))
     return BuiltHistory(run.base_tip or "", tuple(members))
 
 
@@ -89,7 +89,7 @@ def begun_on(
     for history in histories:
         same: list[RunMember] = []
         for mine, built in zip(members, _after(history, tip), strict=False):
-            if (mine.number, mine.head, mine.method) != (built.number, built.head, built.method):
+            if (mine.number, mine.head_sha, mine.method) != (built.number, built.head_sha, built.method):
                 break
             same.append(replace(mine, commit=built.commit, tree=built.tree, reused=True))
         if len(same) == len(members) and same[-1].commit in candidates:

@@ -71,7 +71,7 @@ class ForkEntry:
     """A pull request that is tested alone: its entry, the queued head, and why."""
 
     entry: str
-    head: str
+    head_sha: str
     why: ForkReason
 
 
@@ -155,7 +155,7 @@ class Memory:
     def tests_alone(self, entry: Entry) -> bool:
         """Whether this entry is tested alone, by its own head."""
         alone = self.tested_alone.get(entry.number)
-        return alone is not None and (alone.entry, alone.head) == (entry.id, entry.queued_head)
+        return alone is not None and (alone.entry, alone.head_sha) == (entry.id, entry.queued_head)
 
     def with_tip(self, tip: str) -> "Memory":
         """Take account of a tip of the base."""

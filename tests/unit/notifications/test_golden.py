@@ -109,9 +109,11 @@ FAILURES: Mapping[str, FailingCheckFacts] = {
     "together, in a train with others": replace(TOGETHER, pushed=False, others=(41, 43), landed=(), outside=True),
     "together, from a fork": replace(TOGETHER, on_base=False, reruns=0, landed=None, fork=True),
     "together, after many landings": replace(TOGETHER, pushed=False, landed=tuple(range(1, 16))),
-    "up to date": FailingCheckFacts(TOGETHER.head, ("build",), reruns=2),
-    "before the update, too": FailingCheckFacts(TOGETHER.head, ("build", "lint"), red=("build",), merged=True),
-    "in part before": FailingCheckFacts(TOGETHER.head, ("build", "lint"), green=("build",), red=("lint",), merged=True),
+    "up to date": FailingCheckFacts(TOGETHER.head_sha, ("build",), reruns=2),
+    "before the update, too": FailingCheckFacts(TOGETHER.head_sha, ("build", "lint"), red=("build",), merged=True),
+    "in part before": FailingCheckFacts(
+        TOGETHER.head_sha, ("build", "lint"), green=("build",), red=("lint",), merged=True
+    ),
 }
 _LATER = NOW - timedelta(minutes=65)
 KIND_VARIANTS: Mapping[str, Notice] = {

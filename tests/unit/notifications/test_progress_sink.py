@@ -142,10 +142,10 @@ async def test_check_run_progress_of_a_former_head_or_entry_is_not_sent(store: S
     entry = await checked(store)
     await sink.on_progress(ProgressEvent("process-1", ProgressStatus.IN_PROGRESS, "", 1, 3))
     async with store.transaction() as tx:
-        entry = await tx.entries.save(replace(entry, head="other"))
+        entry = await tx.entries.save(replace(entry, head_sha="other"))
     await sink.on_progress(event(entry))
     async with store.transaction() as tx:
-        entry = await tx.entries.save(changed(entry, head="head-1", status=EntryStatus.UPDATING))
+        entry = await tx.entries.save(changed(entry, head_sha="head-1", status=EntryStatus.UPDATING))
     await sink.on_progress(event(entry))
     async with store.transaction() as tx:
         await tx.entries.remove(entry)

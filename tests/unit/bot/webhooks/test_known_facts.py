@@ -31,7 +31,7 @@ PULL: dict[str, Any] = {
 }
 STATE = PullRequestState(
     updated_at=INSTANT,
-    head="h1",
+    head_sha="h1",
     base="main",
     open=True,
     merged=False,

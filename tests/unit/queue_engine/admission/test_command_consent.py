@@ -20,7 +20,7 @@ from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import HOUR, NOW, POLICY, REPOSITORY, SECOND, pull
 
 AFTER, BEFORE = NOW + SECOND, NOW - SECOND
-COMMAND = Consent(kind="commanded", head="head-1", at=NOW)
+COMMAND = Consent(kind="commanded", head_sha="head-1", at=NOW)
 
 
 @pytest.fixture
@@ -33,7 +33,9 @@ def state_of(
 ) -> PullRequestState:
     """A pull request as a webhook shows it: of a push, unless `before` is None."""
     state: dict[str, Any] = {"open": True, "merged": False, "draft": False, "labels": (), "title": "Change 1"}
-    return PullRequestState(updated_at=at, head=head, base="main", before=before, base_changed=base_changed, **state)
+    return PullRequestState(
+        updated_at=at, head_sha=head, base="main", before=before, base_changed=base_changed, **state
+    )
 
 
 @pytest.mark.parametrize(

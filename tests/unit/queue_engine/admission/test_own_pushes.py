@@ -27,4 +27,4 @@ async def test_push_whose_webhook_was_lost_counts_as_the_named_bots_only_if_gith
     policy = replace(POLICY, on_push=replace(POLICY.on_push, requeue_for=frozenset({"ada"}), queued=PushPolicy.REQUEUE))
     engine = replace(scene.engine, policies=StaticPolicies(policy))
     case = await revalidate(engine, await load_case(engine, REPOSITORY, 1))
-    assert (None if case.entry is None else case.entry.head) == head
+    assert (None if case.entry is None else case.entry.head_sha) == head

@@ -54,7 +54,7 @@ async def test_push_by_a_named_bot_without_the_right_to_queue_binds_its_new_head
     engine = replace(scene.engine, policies=StaticPolicies(policy))
     push = NewHead("head-9", "eve", "head-1")
     case = await revalidate(engine, await load_case(engine, REPOSITORY, 1), push=push)
-    assert (None if case.entry is None else case.entry.head) == ("head-9" if waits else None)
+    assert (None if case.entry is None else case.entry.head_sha) == ("head-9" if waits else None)
 
 
 @pytest.mark.parametrize(("updated", "waits"), [(timedelta(0), True), (timedelta(minutes=2), False)])

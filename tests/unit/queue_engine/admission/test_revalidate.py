@@ -21,7 +21,7 @@ from tests.unit.queue_engine.engine_setup import Setup
 from tests.unit.queue_engine.examples import CHECKING, NOW, READY, REPOSITORY, UPDATING, pull, rules
 from tests.unit.queue_engine.sweeps import sweep_repository
 
-OWN_UPDATE = {"status": CHECKING, "head": "head-2", "head_proved": False, "updated_from": "head-1"}
+OWN_UPDATE = {"status": CHECKING, "head_sha": "head-2", "head_proved": False, "updated_from": "head-1"}
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ async def test_merge_that_imq_requested_before_a_read_showed_it_open_is_left_to_
     await scene.front(status=status)
     for head in asked:
         async with scene.store.transaction() as tx:
-            await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(1), statement=MergeRequest(head=head))], NOW)
+            await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(1), statement=MergeRequest(head_sha=head))], NOW)
     scene.github.pull = pull(open=False, merged=True)
     await revalidate(scene.engine, await load_case(scene.engine, REPOSITORY, 1))
     standing = await entry(scene)

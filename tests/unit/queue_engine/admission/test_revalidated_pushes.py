@@ -44,7 +44,7 @@ async def test_push_queues_the_new_head(scene: Setup) -> None:
     scene.github.pull = pull(head_sha="head-2")
     found = await pushed(scene)
     assert found is not None
-    assert (found.head, await reasons(scene)) == ("head-2", [Reason.HEAD_CHANGED])
+    assert (found.head_sha, await reasons(scene)) == ("head-2", [Reason.HEAD_CHANGED])
 
 
 @pytest.mark.parametrize(

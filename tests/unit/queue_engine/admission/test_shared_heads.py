@@ -46,19 +46,19 @@ async def test_update_that_brings_nothing_new_is_bound_and_the_queue_is_due(scen
     assert entry is not None
     async with scene.store.reading() as tx:
         await tx.consents.verify(entry)
-    assert (entry.head, entry.queued_head, due) == ("head-2", "head-2", NOW)
+    assert (entry.head_sha, entry.queued_head, due) == ("head-2", "head-2", NOW)
 
 
 async def test_update_changes_no_entry_whose_merge_was_requested(scene: Setup) -> None:
     """P1: only the pass that requested the merge judges the entry."""
     entry, _ = await followed(scene, merge_requested_at=NOW)
     assert entry is not None
-    assert entry.head == "head-1"
+    assert entry.head_sha == "head-1"
 
 
 async def test_update_that_is_proved_as_its_entry_waits_for_an_approval_again_has_its_consent(scene: Setup) -> None:
     """P4: automation dismissed the approval right after IMQ's update; with a new one the entry lands."""
-    queue = await scene.front(status=CHECKING, base_tip="base-1", head="head-2", head_proved=False)
+    queue = await scene.front(status=CHECKING, base_tip="base-1", head_sha="head-2", head_proved=False)
     async with scene.engine.change() as change:
         (entry,) = await change.tx.entries.of_queue(queue.id)
         saved = await set_aside(change, entry, UnmetRequirement(Reason.APPROVAL_MISSING, "why"), POLICY)

@@ -60,7 +60,7 @@ async def ask(store: Store, policy: Policy = ALL, *, asked_at: datetime = NOW, n
             REPOSITORY,
             number,
             base_branch="main",
-            head="head-1",
+            head_sha="head-1",
             policy=policy,
             asked_at=asked_at,
             now=asked_at + MINUTE,

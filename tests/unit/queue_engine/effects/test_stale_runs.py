@@ -17,11 +17,11 @@ LATER = NOW + timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("changes", "heads"),
     [
-        ({"head": "queued"}, ()),
-        ({"head": "ours", "updated_from": "queued"}, ("ours",)),
-        ({"head": "ours", "updated_from": "queued", "new_head": "next"}, ("ours",)),
-        ({"head": "queued", "new_head": "next", "new_head_is_ours": True}, ("next",)),
-        ({"head": "queued", "updated_from": "before"}, ()),
+        ({"head_sha": "queued"}, ()),
+        ({"head_sha": "ours", "updated_from": "queued"}, ("ours",)),
+        ({"head_sha": "ours", "updated_from": "queued", "new_head": "next"}, ("ours",)),
+        ({"head_sha": "queued", "new_head": "next", "new_head_is_ours": True}, ("next",)),
+        ({"head_sha": "queued", "updated_from": "before"}, ()),
     ],
 )
 def test_updates_of_an_entry_are_never_what_a_person_pushed(changes: dict[str, Any], heads: tuple[str, ...]) -> None:

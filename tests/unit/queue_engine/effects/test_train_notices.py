@@ -21,7 +21,7 @@ async def test_landing_by_a_train_says_with_whom(store: Store) -> None:
             queue_id=first.queue_id,
             base_branch="main",
             base_tip="0" * 40,
-            members=tuple(RunMember(each.number, each.id, each.head) for each in (first, second)),
+            members=tuple(RunMember(each.number, each.id, each.head_sha) for each in (first, second)),
             tested=frozenset({1, 2}),
             trigger=CandidateTrigger.PUSH,
             state=RunState.LANDING,
@@ -38,7 +38,7 @@ async def test_landing_by_a_train_says_with_whom(store: Store) -> None:
 async def test_failure_in_a_train_says_that_no_other_is_the_cause(store: Store) -> None:
     """IMQ ejects a member by a run that had no other one; a result of a former head says nothing."""
     alone, former = await joined(store, 1, 2)
-    heads = {"1": [alone.id, alone.head], "2": [former.id, "9" * 40]}
+    heads = {"1": [alone.id, alone.head_sha], "2": [former.id, "9" * 40]}
     failed = [{"run": 7, "members": [1, 2]}, {"run": 8, "members": [1]}, {"run": 9, "members": [2]}]
     async with store.transaction() as tx:
         await tx.trains.save(TrainMemory(alone.queue_id, 0, {"heads": heads, "failed": failed}))

@@ -47,7 +47,7 @@ async def test_failure_of_two_ejects_one_of_them_only_by_a_check_that_tests_the_
     run = replace(run, trigger=CandidateTrigger.PULL_REQUEST if draft else CandidateTrigger.PUSH)
     failing = kept(run, [report("words", CheckState.FAILED)])
     entry = next(each for each in state.entries if each.number == 2)
-    github.reports_of[entry.head] = (report("words", own),)
+    github.reports_of[entry.head_sha] = (report("words", own),)
     memory = state.memory.with_failure(FailingChecks(run.id or 0, (1, 2), failing))
     await state.remember(replace(memory, green=(failing[0]["key"],)))
     await eject(state, 2)

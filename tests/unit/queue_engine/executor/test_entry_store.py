@@ -41,7 +41,7 @@ from tests.unit.queue_engine.examples import (
 )
 
 PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
-BOUND = {"status": CHECKING, "head": "head-2", "updated_from": "head-1", "base_tip": "base-1", "next_poll_at": NOW}
+BOUND = {"status": CHECKING, "head_sha": "head-2", "updated_from": "head-1", "base_tip": "base-1", "next_poll_at": NOW}
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ async def test_change_of_status_is_announced_with_its_checks_and_recorded_in_the
     scene = Setup(Store(sqlite_database))
     before = replace(await front(scene, status=UPDATING), delivery="guid")
     running = (report("ci", PENDING),)
-    bound = changed(before, status=CHECKING, head="head-2", base_tip="base-1")
+    bound = changed(before, status=CHECKING, head_sha="head-2", base_tip="base-1")
     await EntryUpdates(scene.engine, POLICY).save(before, bound, depth=2, how=EntryChange(checks=CheckResults(running)))
     for kind in (OutboxKind.COMMENT, OutboxKind.CHECK_RUN):
         notice = await shown(scene, kind)
@@ -210,7 +210,7 @@ async def test_binding_gives_each_check_a_limit_by_history(
     """Ten minutes each make a limit of thirty."""
     for number in range(stays):
         await past(scene, "ready", 100 + number, check_seconds={"ci": 600.0})
-    await past(scene, "ready", 200, head="without a figure")
+    await past(scene, "ready", 200, head_sha="without a figure")
     scene.github.reports = ()
     queue = await scene.front(status=UPDATING, base_tip="base-1", new_head="head-2", new_head_is_ours=True)
     entry = await scene.advance(queue)
@@ -232,7 +232,7 @@ async def test_ready_records_how_long_the_checks_of_a_new_head_took(scene: Setup
 @pytest.mark.parametrize(
     "without_duration",
     [
-        {"head": "head-1", "updated_from": None},
+        {"head_sha": "head-1", "updated_from": None},
         {"merge_refusals": 1},
         {"rerun_checks": ("1:ci",)},
     ],

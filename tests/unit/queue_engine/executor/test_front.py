@@ -139,7 +139,7 @@ async def test_front_of_a_paused_queue_that_is_empty_waits_for_the_end(scene: Se
 
 async def test_front_that_a_hotfix_preempts_keeps_its_head(scene: Setup) -> None:
     """P4: the preempted entry keeps the head with consent, and IMQ's update of it."""
-    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False}
+    bound = {"head_sha": "head-2", "updated_from": "head-1", "head_proved": False}
     queue = await scene.front(status=READY, started_at=NOW, base_tip="base-1", merge_refusals=1, **bound)
     await second(scene, queue, **HOTFIX)
     assert await take(scene, queue) == 2
@@ -157,7 +157,7 @@ async def test_front_that_a_hotfix_preempts_keeps_its_head(scene: Setup) -> None
 
 async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Setup) -> None:
     """P4: else the parents of the second update would prove whatever the first one was."""
-    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "newer_tip": "base-2"}
+    bound = {"head_sha": "head-2", "updated_from": "head-1", "head_proved": False, "newer_tip": "base-2"}
     queue = await scene.front(**bound)
     scene.github.compared = comparison("head-2", behind=1, merge_base="base-1", parents=("head-1", "base-1"))
     entry = await scene.advance(queue)
@@ -168,7 +168,7 @@ async def test_interrupted_head_is_proved_before_it_is_updated_again(scene: Setu
 
 async def test_interrupted_head_that_is_not_ours_leaves(scene: Setup) -> None:
     """P4: a stranger's merge with other parents is found out before anything is made of it."""
-    bound = {"head": "head-2", "updated_from": "head-1", "head_proved": False, "newer_tip": "base-2"}
+    bound = {"head_sha": "head-2", "updated_from": "head-1", "head_proved": False, "newer_tip": "base-2"}
     queue = await scene.front(**bound)
     scene.github.compared = comparison("head-2", behind=1, merge_base="base-1", parents=("evil-1", "base-1"))
     assert await scene.advance(queue) is None

@@ -62,7 +62,7 @@ async def test_merge_follows_the_check_that_passes_on_its_head_and_no_other(scen
     """P1: a check that passes on a former head opens nothing for this one: IMQ has it pass there first."""
     entry = await passing(scene)
     assert await asked(scene, entry) is None
-    await scene.change_entry(head="head-2")
+    await scene.change_entry(head_sha="head-2")
     assert await asked(scene, await present(scene)) == NOW + timedelta(seconds=10)
     async with scene.store.reading() as tx:
         shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)

@@ -53,7 +53,7 @@ async def test_webhook_of_the_update_while_a_pass_reads_the_old_head_binds_the_u
     scene.github.meanwhile["pull"] = update_appears
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.head) == (CHECKING, "head-2")
+    assert (entry.status, entry.head_sha) == (CHECKING, "head-2")
 
 
 @pytest.mark.parametrize("status", [CHECKING, READY])

@@ -84,7 +84,7 @@ async def request(store: Store, kind: str) -> Mapping[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("changes", [{"method": MergeMethod.SQUASH}, {"head": "former"}])
+@pytest.mark.parametrize("changes", [{"method": MergeMethod.SQUASH}, {"head_sha": "former"}])
 async def test_member_that_changed_since_its_tests_does_not_begin_to_land(
     store: Store, changes: dict[str, Any]
 ) -> None:

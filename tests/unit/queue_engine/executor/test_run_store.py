@@ -12,7 +12,7 @@ from tests.unit.queue_engine.examples import CHECKING, NOW, PENDING, READY, entr
 
 OWN = entry()
 FIRST = RunMember(9, "e9", "head-9", commit="c9", tree="t9")
-MINE = RunMember(OWN.number, OWN.id, OWN.head, commit="c1", tree="t1")
+MINE = RunMember(OWN.number, OWN.id, OWN.head_sha, commit="c1", tree="t1")
 
 
 def run(*members: RunMember, **changes: Any) -> Run:
@@ -65,7 +65,9 @@ def test_member_is_ready_only_once_its_run_passed(state: RunState, status: objec
 
 
 @pytest.mark.parametrize(
-    "changes", [{"head": "head-0"}, {"entry_id": "other"}, {"landed_sha": "landed"}], ids=["head", "entry", "landed"]
+    "changes",
+    [{"head_sha": "head-0"}, {"entry_id": "other"}, {"landed_sha": "landed"}],
+    ids=["head", "entry", "landed"],
 )
 def test_run_with_another_head_or_another_entry_says_nothing_about_a_member(changes: dict[str, Any]) -> None:
     """P4: a candidate with a former head tested content that may not land any more."""

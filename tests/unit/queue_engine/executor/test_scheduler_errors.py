@@ -137,7 +137,7 @@ async def test_entry_leaves_also_when_its_notice_cannot_be_written(
     if leaves:
         event = await failing.event()
         assert (event.event, event.reason, event.entry_id) == ("failed", Reason.INTERNAL_ERROR, entry.id)
-        assert (event.data["head"], event.data["from"]) == (entry.head, entry.status.value)
+        assert (event.data["head"], event.data["from"]) == (entry.head_sha, entry.status.value)
         assert (await failing.queue()).errors == 0
 
 

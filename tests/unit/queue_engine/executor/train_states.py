@@ -103,7 +103,7 @@ async def a_state(
         queue_id=queue.id,
         base_branch="main",
         base_tip="base-1",
-        members=tuple(members or (RunMember(each, known[each].id, known[each].head) for each in numbers)),
+        members=tuple(members or (RunMember(each, known[each].id, known[each].head_sha) for each in numbers)),
         tested=frozenset(numbers if tested is None else tested),
         trigger=CandidateTrigger.PUSH,
         state=RunState.BUILDING,

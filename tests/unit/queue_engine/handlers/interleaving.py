@@ -185,7 +185,7 @@ _FIELDS = (
     "number",
     "status",
     "queued_head",
-    "head",
+    "head_sha",
     "head_proved",
     "newer_tip",
     "needs_refetch",

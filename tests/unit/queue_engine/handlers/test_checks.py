@@ -154,7 +154,7 @@ async def test_report_that_comes_before_its_new_head_is_bound_makes_imq_poll_the
     await scene.change_entry(new_head="head-2", new_head_is_ours=True, next_poll_at=NOW)
     entry = await scene.advance(queue)
     assert entry is not None
-    assert (entry.status, entry.head, "checks" in scene.github.asked) == (CHECKING, "head-2", polls)
+    assert (entry.status, entry.head_sha, "checks" in scene.github.asked) == (CHECKING, "head-2", polls)
 
 
 async def test_failure_before_any_check_is_pending_is_polled_without_a_wait_for_others(scene: Setup) -> None:

@@ -78,7 +78,7 @@ async def checking(side: Side) -> None:
     await queued(
         side,
         status=CHECKING,
-        head=UPDATED,
+        head_sha=UPDATED,
         updated_from="head-1",
         base_tip="base-1",
         tested_tree=f"tree-of-{UPDATED}",

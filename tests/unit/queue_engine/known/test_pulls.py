@@ -33,7 +33,7 @@ def reported_as(*, at: datetime = NOW, **changes: Any) -> Known:
     """The same as a webhook showed it."""
     state = PullRequestState(
         updated_at=NOW,
-        head="head-1",
+        head_sha="head-1",
         base="main",
         open=True,
         merged=False,
@@ -76,7 +76,7 @@ def test_newer_read_is_believed(field: str) -> None:
 
 def test_newest_state_counts_in_whatever_order_states_were_reported() -> None:
     """A late delivery lowers nothing."""
-    known = [reported_as(), reported_as(updated_at=NOW - 2 * SECOND, head="head-0", labels=())]
+    known = [reported_as(), reported_as(updated_at=NOW - 2 * SECOND, head_sha="head-0", labels=())]
     assert outdated_pull(read(), known, NOW) is None
     assert outdated_pull(read(updated_at=NOW - SECOND, head_sha="head-0"), known, NOW) is not None
 
@@ -91,7 +91,7 @@ def test_merged_pull_request_is_never_open_again() -> None:
 
 def test_head_that_a_push_has_replaced_is_outdated_whatever_the_time_says() -> None:
     """The `updated_at` of a `synchronize` is not seen to move, that of a comment is."""
-    pushed = reported_as(head="head-2", before="head-1")
+    pushed = reported_as(head_sha="head-2", before="head-1")
     assert outdated_pull(read(updated_at=NOW + SECOND), [pushed], NOW) is not None
     assert outdated_pull(read(updated_at=NOW + SECOND, head_sha="head-2"), [pushed], NOW) is None
 
@@ -155,7 +155,13 @@ def test_listed_pull_request_that_is_outdated_is_corrected_or_left_out() -> None
     """IMQ does not read a list again: it puts the known state into it, and leaves out a known close."""
     older = read(updated_at=NOW - SECOND, head_sha="head-0", labels=frozenset())
     assert corrected(older, [reported_as()], NOW) == read(mergeable=None)
-    known: dict[str, Any] = {"head": "head-2", "base": "release", "draft": True, "title": "Other", "labels": ("docs",)}
+    known: dict[str, Any] = {
+        "head_sha": "head-2",
+        "base": "release",
+        "draft": True,
+        "title": "Other",
+        "labels": ("docs",),
+    }
     changed = {"head_sha": "head-2", "base_branch": "release", "draft": True, "title": "Other"}
     assert corrected(older, [reported_as(**known)], NOW) == read(mergeable=None, labels=frozenset({"docs"}), **changed)
     assert corrected(older, [reported_as(open=False)], NOW) is None

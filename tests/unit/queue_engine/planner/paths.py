@@ -142,17 +142,17 @@ class Walk:
             case FactKind.PULL:
                 self._facts = replace(self._facts, pull=self.github.pull)
             case FactKind.SNAPSHOT:
-                self._facts = with_snapshot(self._facts, self.github.snapshot(self.entry.head))
+                self._facts = with_snapshot(self._facts, self.github.snapshot(self.entry.head_sha))
             case FactKind.COMPARISON:
-                compared = self.github.compare(self.entry.run.new_head or self.entry.head)
+                compared = self.github.compare(self.entry.run.new_head or self.entry.head_sha)
                 self._facts = replace(self._facts, comparison=compared)
             case FactKind.CHECKS:
-                self._facts = replace(self._facts, reports=self.github.reports.get(self.entry.head, ()))
+                self._facts = replace(self._facts, reports=self.github.reports.get(self.entry.head_sha, ()))
             case FactKind.BASE_REPORTS:
                 reports = self.github.reports.get(self.entry.run.base_tip or "", ())
                 self._facts = replace(self._facts, base_reports=reports)
             case FactKind.WORKFLOW_RUNS:
-                self._facts = replace(self._facts, workflow_runs=self.github.workflow_runs(self.entry.head))
+                self._facts = replace(self._facts, workflow_runs=self.github.workflow_runs(self.entry.head_sha))
             case FactKind.FORMER_REPORTS:
                 former = self.github.reports.get(self.entry.queued_head, ())
                 self._facts = replace(self._facts, former_reports=former)
@@ -166,7 +166,7 @@ class Walk:
                 self._facts = replace(self._facts, others=CommitFacts("", self.github.elsewhere))
             case FactKind.FRESH_RULES:
                 facts = replace(self._facts, rules=self.github.rules, rules_fresh=True)
-                self._facts = with_snapshot(facts, self.github.snapshot(self.entry.head))
+                self._facts = with_snapshot(facts, self.github.snapshot(self.entry.head_sha))
             case FactKind.RULES:
                 self._facts = replace(self._facts, rules=self.github.rules)
         self.meanwhile.pop(fact.value, lambda: None)()
@@ -197,7 +197,7 @@ class Walk:
     def _merge(self, method: MergeMethod) -> Action | None:
         """What became of the merge: confirmed, unknown (None), or refused and to be decided again."""
         self._ask("merge")
-        self.merged_heads.append(self.entry.head)
+        self.merged_heads.append(self.entry.head_sha)
         self.methods.append(method)
         refused, self._facts = self._facts.refused_methods, Facts()
         refusal = self.github.merges.pop(0) if self.github.merges else None
@@ -238,7 +238,7 @@ def checking(**changes: Any) -> Walk:
     walk = updating(**changes)
     walk.updated()
     walk.go()
-    assert (walk.entry.status, walk.entry.head) == (CHECKING, "head-2")
+    assert (walk.entry.status, walk.entry.head_sha) == (CHECKING, "head-2")
     return walk
 
 

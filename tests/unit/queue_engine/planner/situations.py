@@ -50,7 +50,7 @@ any_entries = st.builds(
     st.builds(entry),
     status=st.sampled_from(WAITING),
     queued_head=st.sampled_from(HEADS),
-    head=st.sampled_from(HEADS),
+    head_sha=st.sampled_from(HEADS),
     head_proved=st.booleans(),
     updated_from=st.sampled_from([None, "head-1", "head-2", "evil"]),
     new_head=mostly(None, "head-1", "head-2", "evil"),

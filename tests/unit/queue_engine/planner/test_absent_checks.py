@@ -41,7 +41,7 @@ OLD = CheckSuite("CI", by_actions=False, status="queued", conclusion=None, runs=
 ELSEWHERE = CommitFacts("Change", (replace(report("ci"), started_at=NOW - 2 * HOUR),))
 FRONT = entry(status=CHECKING)
 UPDATE = changed(
-    entry(status=CHECKING, head="head-2", updated_from="head-1", status_since=NOW - HOUR), former_checks=("10:ci",)
+    entry(status=CHECKING, head_sha="head-2", updated_from="head-1", status_since=NOW - HOUR), former_checks=("10:ci",)
 )
 
 

@@ -18,7 +18,7 @@ LIMIT = POLICY.checks.fallback_timeout
 END = NOW + LIMIT
 QUEUED = replace(report("ci", CheckState.PENDING, run=1), conclusion="queued")
 RUNNING = report("ci", CheckState.PENDING, run=1)
-UPDATED = entry(status=CHECKING, head="head-2", updated_from="head-1")
+UPDATED = entry(status=CHECKING, head_sha="head-2", updated_from="head-1")
 
 
 def judged(front: Entry, *reports: CheckReport, at: Any = END, **facts: Any) -> Verdict:

@@ -274,7 +274,7 @@ def test_departure_says_what_a_check_was_before_imqs_update_only_where_that_is_k
     before: tuple[CheckReport, ...], green: bool, red: bool
 ) -> None:
     """P6: only a result of the same check, by the same App, on the queued head says that the change passed alone."""
-    front = entry(status=CHECKING, head="head-2", updated_from="head-1")
+    front = entry(status=CHECKING, head_sha="head-2", updated_from="head-1")
     facts = facts_with(rules=rules("ci"), reports=(report("ci", CheckState.FAILED),), base_reports=(report("ci"),))
     assert judged_run(front, facts, POLICY, NOW) == ReadFact(FactKind.FORMER_REPORTS)
     left = judged_run(front, replace(facts, former_reports=before), POLICY, NOW)

@@ -113,7 +113,7 @@ def test_new_head_of_a_fork_waits_for_the_webhook_that_names_who_pushed(
 
 def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
     """P4: an update of a crafted head would hide what that came from."""
-    unproved = entry(status=READY, head="head-2", head_proved=False, updated_from="head-1")
+    unproved = entry(status=READY, head_sha="head-2", head_proved=False, updated_from="head-1")
     at_head = pull(head_sha="head-2")
     behind = Snapshot(at_head, base_tip="base-2", behind=1)
     facts = facts_with(pull=at_head, snapshot=behind)
@@ -126,7 +126,7 @@ def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
 
 def test_name_in_the_description_counts_once_the_head_is_proved() -> None:
     """P3, P4: nothing lands before what its description names, and what waits outside has a head with consent."""
-    unproved = entry(status=READY, head="head-2", head_proved=False, updated_from="head-1")
+    unproved = entry(status=READY, head_sha="head-2", head_proved=False, updated_from="head-1")
     at_head = pull(head_sha="head-2", body="Depends-On: #9")
     facts = facts_with(pull=at_head, comparison=comparison("head-2", parents=("head-1", "base-1")))
     lacks = (UnmetRequirement(Reason.DEPENDENCY_OPEN, "#9"),)
@@ -161,7 +161,7 @@ def test_waiting_for_checks_hands_on_the_reports_under_way() -> None:
         # The head was compared, then a candidate came: nothing is known of the candidate.
         (entry(status=UPDATING, new_head="head-2"), "head-1", FactKind.COMPARISON),
         # The candidate was bound, and the comparison is of the head before.
-        (entry(status=READY, head="head-2"), "head-1", FactKind.SNAPSHOT),
+        (entry(status=READY, head_sha="head-2"), "head-1", FactKind.SNAPSHOT),
     ],
 )
 def test_comparison_of_another_head_is_not_believed(at: Entry, head: str, fact: FactKind) -> None:
@@ -193,7 +193,7 @@ def test_update_past_its_limit_is_searched_for_before_the_next_slow_poll() -> No
 def test_proof_of_an_update_keeps_the_tree_that_is_tested(status: EntryStatus) -> None:
     """P1: what lands is compared with it, also when the rest of the pass never comes."""
     own = comparison("head-2", parents=("head-1", "base-1"))
-    unproved = entry(status=status, head="head-2", updated_from="head-1", head_proved=False, newer_tip="base-2")
+    unproved = entry(status=status, head_sha="head-2", updated_from="head-1", head_proved=False, newer_tip="base-2")
     facts = facts_with(pull=pull(head_sha="head-2"), comparison=own)
     proved = changed(unproved, head_proved=True, tested_tree="tree-of-head-2")
     assert decide(unproved, facts, POLICY, NOW) == Save(proved)

@@ -76,11 +76,11 @@ def test_merge_is_never_decided_without_consent_and_proof(situation: tuple[Entry
     assert POLICY.trigger_label in read.labels
     assert read.base_branch == at.base_branch
     assert read.head_repository is not None
-    assert read.head_sha == at.head == action.entry.head
+    assert read.head_sha == at.head_sha == action.entry.head_sha
     assert at.head_proved
     compared = facts.comparison
     assert compared is not None
-    assert compared.head.sha == at.head
+    assert compared.head.sha == at.head_sha
     assert compared.behind == 0
     assert (action.entry.run.tested_tree, action.entry.run.base_tip) == (compared.head.tree, compared.base_tip)
     assert action.entry.run.merge_requested_at == NOW
@@ -134,15 +134,15 @@ def test_every_decision_keeps_to_the_table_of_transitions_and_to_the_future(situ
 def test_head_is_bound_only_as_own_update_or_to_be_proved(at: Entry, facts: Facts) -> None:
     """P4: another head than the stored one is proved by its parents, or marked unproved with what will prove it."""
     action = decide(at, facts, POLICY, NOW)
-    if not isinstance(action, Save | Update | Merge) or action.entry.head == at.head:
+    if not isinstance(action, Save | Update | Merge) or action.entry.head_sha == at.head_sha:
         return
     bound = action.entry
     assert (at.status, bound.status) == (UPDATING, CHECKING)
-    assert (bound.head, bound.updated_from) == (at.run.new_head, at.head)
+    assert (bound.head_sha, bound.updated_from) == (at.run.new_head, at.head_sha)
     if bound.head_proved:
         assert facts.comparison is not None
-        assert facts.comparison.head.sha == bound.head
-        assert facts.comparison.head.parents == (at.head, facts.comparison.merge_base)
+        assert facts.comparison.head.sha == bound.head_sha
+        assert facts.comparison.head.parents == (at.head_sha, facts.comparison.merge_base)
     else:
         assert at.run.new_head_is_ours
 
@@ -198,7 +198,7 @@ def test_pass_over_unchanging_facts_ends(
             at = action.entry
             continue
         assert isinstance(action, ReadFact)
-        subject = at.run.new_head or at.head
+        subject = at.run.new_head or at.head_sha
         # A snapshot replaces the comparison that was read before it.
         asked.append((action.fact, subject, facts.rules_fresh, facts.snapshot is not None))
         assert len(set(asked)) == len(asked), asked

@@ -72,14 +72,14 @@ def test_member_that_may_not_land_is_dequeued(facts: Facts, reason: Reason, merg
 
 def test_proof_of_an_update_is_no_tested_tree_of_a_member() -> None:
     """P1: the tested tree of a member is that of the candidate."""
-    member = entry(head="head-2", head_proved=False, updated_from="head-1")
+    member = entry(head_sha="head-2", head_proved=False, updated_from="head-1")
     facts = replace(WHOLE, pull=pull(head_sha="head-2"), comparison=comparison("head-2", parents=("head-1", "base-1")))
     assert judged(facts, member) == Save(replace(member, head_proved=True))
 
 
 def test_member_whose_description_names_another_is_proved_and_does_not_land() -> None:
     """P3, P4: also if its train passed without the other one."""
-    member = entry(head="head-2", head_proved=False, updated_from="head-1")
+    member = entry(head_sha="head-2", head_proved=False, updated_from="head-1")
     made = comparison("head-2", parents=("head-1", "base-1"))
     facts = replace(WHOLE, pull=pull(head_sha="head-2", body="Depends-On: #9"), comparison=made)
     proved = replace(member, head_proved=True)
@@ -107,13 +107,13 @@ def test_member_whose_own_bot_pushed_is_bound_to_the_new_head_and_tested_again()
     facts = replace(
         WHOLE,
         pull=pull(head_sha="new", author="dependabot[bot]"),
-        head_pushes=(HeadPush(member.head, "new", NOW, "dependabot[bot]"),),
-        ledger=(HeadConsent(member.head, "main", "octocat", NOW, ConsentKind.LABEL),),
+        head_pushes=(HeadPush(member.head_sha, "new", NOW, "dependabot[bot]"),),
+        ledger=(HeadConsent(member.head_sha, "main", "octocat", NOW, ConsentKind.LABEL),),
     )
     policy = Policy(on_push=PushRules(requeue_for=frozenset({"dependabot[bot]"})))
     verdict = judge_member(member, facts, policy, NOW, mergeable=True)
     assert isinstance(verdict, Save)
-    assert (verdict.entry.head, verdict.entry.status) == ("new", EntryStatus.PENDING)
+    assert (verdict.entry.head_sha, verdict.entry.status) == ("new", EntryStatus.PENDING)
 
 
 LANDING = entry(

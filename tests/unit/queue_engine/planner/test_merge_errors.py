@@ -158,7 +158,7 @@ def test_refusal_to_change_workflows_blocks_the_entry_without_a_dequeue(
     while isinstance(judged := judge_refused_merge(front, refusal, facts, POLICY, now), Block):
         assert (judged.reason, judged.detail) == (Reason.WORKFLOWS_PERMISSION, refusal)
         stored = judged.entry
-        assert (stored.status, stored.run.merge_requested_at, stored.head) == (PENDING, None, front.head)
+        assert (stored.status, stored.run.merge_requested_at, stored.head_sha) == (PENDING, None, front.head_sha)
         assert (stored.blocked_since, stored.queued_head) == (NOW, front.queued_head)
         assert stored.blocked_until is not None
         waits.append(stored.blocked_until - now)

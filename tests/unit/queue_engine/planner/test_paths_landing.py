@@ -128,7 +128,7 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
     walk.github.move_base("base-3")
     walk.change_entry(newer_tip="base-3")
     assert isinstance(walk.go(), Wait)
-    assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (UPDATING, "head-2", True)
+    assert (walk.entry.status, walk.entry.head_sha, walk.entry.head_proved) == (UPDATING, "head-2", True)
     walk.updated("head-3")
     walk.go()
     walk.reported()

@@ -169,7 +169,9 @@ def test_walk_whose_check_fails_while_its_merge_has_no_answer_is_not_merged() ->
     walk = ready(Refusal(lost=True))
     walk.go()
     walk.github.say(CheckState.FAILED)
-    assert walk.go_at(NOW + SECOND) == Dequeue(Reason.CHECKS_FAILED, checks=tuple(walk.github.reports[walk.entry.head]))
+    assert walk.go_at(NOW + SECOND) == Dequeue(
+        Reason.CHECKS_FAILED, checks=tuple(walk.github.reports[walk.entry.head_sha])
+    )
     assert walk.ways == ["checking", "ready", "checking"]
     assert walk.asked.count("merge") == 1
 

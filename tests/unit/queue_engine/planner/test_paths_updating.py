@@ -25,7 +25,7 @@ def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() ->
     walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
     walk.meanwhile["snapshot"] = lambda: walk.github.update("head-2")
     assert isinstance(walk.go(), Wait)
-    assert (walk.entry.status, walk.entry.head, walk.entry.head_proved) == (CHECKING, "head-2", True)
+    assert (walk.entry.status, walk.entry.head_sha, walk.entry.head_proved) == (CHECKING, "head-2", True)
     assert walk.asked == ["snapshot", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
 
 
@@ -151,7 +151,7 @@ def test_walk_whose_head_is_pushed_while_updating_leaves(parents: tuple[str, ...
     walk.github.push("evil-2", parents=parents, merge_base=merge_base)
     walk.change_entry(new_head="evil-2", new_head_is_ours=False)
     assert walk.left() is Reason.HEAD_CHANGED
-    assert walk.entry.head == "head-1"
+    assert walk.entry.head_sha == "head-1"
 
 
 @pytest.mark.parametrize("base_moves", [True, False])

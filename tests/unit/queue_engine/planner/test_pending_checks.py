@@ -34,7 +34,7 @@ LATER = NOW + POLICY.checks.fallback_timeout
 
 def updated(**changes: Any) -> Entry:
     """A front on IMQ's own update of `head-1`."""
-    return entry(status=CHECKING, head="head-2", updated_from="head-1", **changes)
+    return entry(status=CHECKING, head_sha="head-2", updated_from="head-1", **changes)
 
 
 def judged(front: Entry, *reports: CheckReport, at: Any = NOW, **facts: Any) -> Verdict:

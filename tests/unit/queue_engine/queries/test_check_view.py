@@ -24,7 +24,7 @@ from tests.unit.queue_engine.queries.test_train_status import run
 def shown(timing: CheckTiming | None = None, **changes: Any) -> CheckView:
     """The one check `ci` of a run, a minute after its status began."""
     timings = () if timing is None else (timing,)
-    tested = entry(status=CHECKING, **({"head": "head-2", "pending_checks": ("ci",), "timings": timings} | changes))
+    tested = entry(status=CHECKING, **({"head_sha": "head-2", "pending_checks": ("ci",), "timings": timings} | changes))
     (view,) = check_views(tested, {"ci": 120.0}, NOW + MINUTE)
     return view
 
@@ -50,7 +50,7 @@ def test_check_has_its_state_and_time(
     """A check of the head that was queued has no time until GitHub says when it started."""
     view = shown(timing)
     assert (view.status, view.elapsed, view.usual) == (status, elapsed, 2 * MINUTE)
-    assert shown(None, head="head-1", queued_head="head-1").elapsed is None
+    assert shown(None, head_sha="head-1", queued_head="head-1").elapsed is None
 
 
 def test_check_that_ended_and_was_not_read_yet_is_reported() -> None:
@@ -75,7 +75,7 @@ def test_run_without_a_candidate_has_no_checks() -> None:
 
 def test_runs_of_one_and_of_several_members_have_one_form() -> None:
     """Each with its members that have not landed, the one with the front first."""
-    front, *others = entries(4, head="head-9", pending_checks=("ci",))
+    front, *others = entries(4, head_sha="head-9", pending_checks=("ci",))
     front = replace(front, run=replace(front.run, id=7))
     several = run(8, 2, 3, 5)
     landed = (*several.members[:2], replace(several.members[2], landed_sha="abc"))
@@ -108,7 +108,7 @@ def test_run_ends_when_the_checks_that_it_waits_for_usually_do(
     changes: dict[str, Any], usual: dict[str, float], ends: timedelta | None, share: float | None
 ) -> None:
     """A clock time, and never one that has passed."""
-    (front,) = entries(1, head="head-9", **changes)
+    (front,) = entries(1, head_sha="head-9", **changes)
     (found,) = group_runs([replace(front, run=replace(front.run, id=7))], (), usual, NOW + MINUTE)
     assert (found.ends_at, found.share) == (ends and NOW + ends, share)
 

@@ -116,8 +116,8 @@ def test_check_that_runs_again_counts_once_in_each_event() -> None:
     ("changes", "passed", "seconds"),
     [
         # IMQ's own update: all its checks began with the status.
-        ({"head": "head-2"}, False, {"ran": 60, "runs": 1, "status": 3600}),
-        ({"head": "head-2"}, True, {"ran": 60, "status": 3600}),
+        ({"head_sha": "head-2"}, False, {"ran": 60, "runs": 1, "status": 3600}),
+        ({"head_sha": "head-2"}, True, {"ran": 60, "status": 3600}),
         # The head that was queued may have been checked long before.
         ({}, False, {"ran": 60, "runs": 1}),
     ],
@@ -135,7 +135,7 @@ def test_event_that_ends_a_test_has_the_seconds_of_each_check(
     tested = entry(status=CHECKING, status_since=NOW - HOUR, timings=timings, **changes)
     data = check_data(tested, NOW, passed=passed)
     ended = {"ran": 60, "skewed": 1, "status": 0}
-    assert data == {"tested": tested.head, "check_seconds": {**seconds, "skewed": 0}, "check_ended": ended}
+    assert data == {"tested": tested.head_sha, "check_seconds": {**seconds, "skewed": 0}, "check_ended": ended}
 
 
 def test_event_without_a_known_check_says_nothing_of_checks() -> None:

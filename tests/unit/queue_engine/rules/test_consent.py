@@ -83,7 +83,7 @@ def test_push_while_updating_is_left_to_the_proof() -> None:
 
 def test_consent_is_for_the_bound_head_not_the_queued_one() -> None:
     """After an update, a push back to the queued head is a push like any other."""
-    updated = entry(status=CHECKING, head="head-2", updated_from="head-1")
+    updated = entry(status=CHECKING, head_sha="head-2", updated_from="head-1")
     assert _lost(updated, pull(head_sha="head-2"), POLICY) is None
     assert _lost(updated, pull(head_sha="head-1"), POLICY) is Reason.HEAD_CHANGED
 

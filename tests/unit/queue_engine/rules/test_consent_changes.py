@@ -33,7 +33,7 @@ def state(seconds: int, *, labels: tuple[str, ...] = (LABEL,), by: str = "mona",
     return PullRequestState.model_validate(
         {
             "updated_at": AT + timedelta(seconds=seconds),
-            "head": "head-1",
+            "head_sha": "head-1",
             "base": "main",
             "open": True,
             "merged": False,
@@ -151,7 +151,7 @@ def test_admission_without_a_known_right_is_refused() -> None:
 
 PUSH = state(0, before="head-0")
 OTHER_BASE = state(0, base_changed=True)
-COMMAND = Consent(kind="commanded", at=AT, head="head-1")
+COMMAND = Consent(kind="commanded", at=AT, head_sha="head-1")
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,10 @@ COMMAND = Consent(kind="commanded", at=AT, head="head-1")
         ((COMMAND, OTHER_BASE), Reason.BASE_CHANGED),
         ((COMMAND, PUSH, OTHER_BASE), Reason.HEAD_CHANGED),
         ((PUSH, OTHER_BASE, COMMAND), None),
-        ((COMMAND, state(0, before="head-1", head="head-2")), None),
+        ((COMMAND, state(0, before="head-1", head_sha="head-2")), None),
         ((COMMAND, state(3)), None),
         ((CONSENT, PUSH, OTHER_BASE), None),
-        ((Consent(kind="commanded", at=AT, head="head-2"), PUSH, OTHER_BASE), None),
+        ((Consent(kind="commanded", at=AT, head_sha="head-2"), PUSH, OTHER_BASE), None),
         ((), None),
     ],
 )

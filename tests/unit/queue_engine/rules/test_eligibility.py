@@ -136,7 +136,7 @@ def test_eligibility_refuses_what_cannot_land(changes: dict[str, Any], reason: R
 
 def test_eligibility_refuses_a_head_pushed_after_the_label() -> None:
     """Consent is for the head that the person saw when setting the label, and no other (P4)."""
-    assert asked({"head_sha": "evil"}, consent=replace(BY_MAX, head="head-1")) == Reject(Reason.HEAD_CHANGED)
+    assert asked({"head_sha": "evil"}, consent=replace(BY_MAX, head_sha="head-1")) == Reject(Reason.HEAD_CHANGED)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_status_follows_from_the_run(state: RunState | None, alone: EntryStatus,
 def test_member_gets_the_status_of_its_run_one_step_at_a_time_with_new_counters() -> None:
     """Whatever state its run has when it joins: the timeline has each status, and since when."""
     waiting = changed(entry(), polls=3, github_failures=2, merge_refusals=1)
-    member = RunMember(waiting.number, waiting.id, waiting.head)
+    member = RunMember(waiting.number, waiting.id, waiting.head_sha)
     run = Run(id=7, queue_id=1, state=RunState.PASSED, trigger=CandidateTrigger.PUSH, members=(member,))
     later = NOW + SOON
     first = member_of(waiting, (run,), later)

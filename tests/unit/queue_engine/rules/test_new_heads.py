@@ -33,10 +33,10 @@ BOTS = Policy(on_push=PushRules(requeue_for=frozenset({"dependabot[bot]"})))
 REQUEUE = Policy(on_push=PushRules(queued=PushPolicy.REQUEUE))
 DEQUEUE = Policy(on_push=PushRules(waiting=NotReadyPushPolicy.DEQUEUE))
 BUMP = entry(author="dependabot[bot]")
-OWN = entry(head="head-1")
-BOUND = entry(head="head-2", updated_from="head-1", head_proved=False)
+OWN = entry(head_sha="head-1")
+BOUND = entry(head_sha="head-2", updated_from="head-1", head_proved=False)
 OUTSIDE = entry(unmet=(UnmetRequirement(Reason.APPROVAL_MISSING),))
-UPDATED = changed(entry(number=2), status=UPDATING, head="head-1", new_head="head-2", new_head_is_ours=True)
+UPDATED = changed(entry(number=2), status=UPDATING, head_sha="head-1", new_head="head-2", new_head_is_ours=True)
 """Another entry of the branch, for which IMQ made the head."""
 
 
@@ -159,7 +159,7 @@ def test_push_on_a_head_that_the_ledger_lacks_is_followed_to_one_that_it_has() -
     bot = ConsentKind.BOT_PUSH
     assert may_bind(head, BUMP, BOTS, bot) == UnknownFact(HeadFact.LEDGER)
     assert may_bind(replace(head, ledger=LEDGER), BUMP, BOTS, bot) == UnknownFact(HeadFact.PUSHES)
-    updated = replace(LEDGER[0], head="head-2", by=None, source=ConsentKind.OWN_UPDATE)
+    updated = replace(LEDGER[0], head_sha="head-2", by=None, source=ConsentKind.OWN_UPDATE)
     assert may_bind(replace(head, ledger=(*LEDGER, updated)), BUMP, BOTS, bot) is bot
 
 
@@ -227,20 +227,22 @@ def test_position_is_kept_only_while_no_run_has_begun() -> None:
 
 def test_pushed_head_needs_no_proof_by_parents() -> None:
     """It is the head with consent, and no update of IMQ's."""
-    bound = with_pushed_head(entry(head="updated", updated_from="head-1", head_proved=False, newer_tip="base-2"), "new")
-    assert (bound.queued_head, bound.head, bound.head_proved) == ("new", "new", True)
+    bound = with_pushed_head(
+        entry(head_sha="updated", updated_from="head-1", head_proved=False, newer_tip="base-2"), "new"
+    )
+    assert (bound.queued_head, bound.head_sha, bound.head_proved) == ("new", "new", True)
     assert (bound.updated_from, bound.newer_tip) == (None, None)
 
 
 @pytest.mark.parametrize(
     ("changes", "is_update"),
     [
-        ({"head": "head-2", "updated_from": "head-1"}, True),
-        ({"status": UPDATING, "head": "head-1", "new_head": "head-2", "new_head_is_ours": True}, True),
-        ({"status": UPDATING, "head": "head-1", "new_head": "head-2", "new_head_is_ours": False}, False),
-        ({"head": "head-2", "updated_from": "head-0"}, False),
-        ({"head": "head-3", "updated_from": "head-1"}, False),
-        ({"status": UPDATING, "head": "head-0", "new_head": "head-2", "new_head_is_ours": True}, False),
+        ({"head_sha": "head-2", "updated_from": "head-1"}, True),
+        ({"status": UPDATING, "head_sha": "head-1", "new_head": "head-2", "new_head_is_ours": True}, True),
+        ({"status": UPDATING, "head_sha": "head-1", "new_head": "head-2", "new_head_is_ours": False}, False),
+        ({"head_sha": "head-2", "updated_from": "head-0"}, False),
+        ({"head_sha": "head-3", "updated_from": "head-1"}, False),
+        ({"status": UPDATING, "head_sha": "head-0", "new_head": "head-2", "new_head_is_ours": True}, False),
     ],
 )
 def test_head_is_an_update_for_another_entry_if_that_entry_has_it_from_the_same_head(
@@ -255,6 +257,6 @@ def test_shared_update_is_bound_and_ends_a_run_on_the_former_head() -> None:
     """The entry waits again, at its position."""
     updated = changed(OWN, status=CHECKING, candidate="head-1", updated_from="head-0")
     bound = with_shared_update(updated, "head-2", NOW)
-    assert (bound.status, bound.head, bound.queued_head, bound.head_proved) == (PENDING, "head-2", "head-2", True)
+    assert (bound.status, bound.head_sha, bound.queued_head, bound.head_proved) == (PENDING, "head-2", "head-2", True)
     assert bound.updated_from is None
     assert not bound.run.has_begun

@@ -73,7 +73,7 @@ ABSENT = replace(CHECKED, run=replace(CHECKED.run, polls=CHECKED.run.polls + 1, 
 @pytest.mark.parametrize(
     ("after", "needed"),
     [
-        (replace(CHECKED, head="updated"), True),
+        (replace(CHECKED, head_sha="updated"), True),
         (ABSENT, True),
         (replace(ABSENT, run=replace(ABSENT.run, pending_checks=("test",))), False),
         (replace(ABSENT, run=replace(ABSENT.run, polls=CHECKED.run.polls)), False),

@@ -3,7 +3,7 @@
 from queue_engine.rules.consent import head_branch_of, most_active
 from tests.unit.queue_engine.examples import CHECKING, PENDING, entry, pull
 
-OWN = entry(head="head-1")
+OWN = entry(head_sha="head-1")
 
 
 def test_most_active_of_those_that_share_a_head_is_the_one_that_is_updated() -> None:

@@ -133,7 +133,7 @@ def test_listed_pull_request_is_still_above_in_its_own_stack_alone(listed: PullR
 
 def test_pull_request_of_a_stack_is_judged_as_one_for_the_base_of_the_stack() -> None:
     """Webhooks reported its own base branch, which is no withdrawal; a third branch remains one."""
-    known = {"updated_at": NOW, "head": "head-1", "open": True, "merged": False, "draft": False, "title": "Pull"}
+    known = {"updated_at": NOW, "head_sha": "head-1", "open": True, "merged": False, "draft": False, "title": "Pull"}
     more = {"labels": (), "base_changed": True}
     states = [PullRequestState.model_validate({**known, **more, "base": each}) for each in BASES]
     of_topic = pull(base_branch="topic", reported=tuple(states), mergeable=False, merge_state="dirty")

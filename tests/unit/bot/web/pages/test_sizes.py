@@ -23,7 +23,7 @@ async def test_overview_of_any_number_of_queues_is_small_and_takes_few_statement
         for place in range(1, queues):
             its_queue = await queue(tx, f"release/{place}")
             for number in range(3):
-                entry = await stand(tx, its_queue, place * 10 + number, head=f"{place * 10 + number:040x}")
+                entry = await stand(tx, its_queue, place * 10 + number, head_sha=f"{place * 10 + number:040x}")
                 if number == 0:
                     its_run = {"started_at": NOW - MINUTE, "pending_checks": ("ci/unit", "ci/browser")}
                     await tx.entries.save(changed(entry, status=CHECKING, **its_run))
@@ -40,7 +40,7 @@ async def test_page_of_a_queue_of_five_hundred_is_small_and_takes_few_statements
     async with browser.store.transaction() as tx:
         its_queue = await queue(tx)
         for number in range(500):
-            await stand(tx, its_queue, 10_000 + number, head=f"{number:040x}")
+            await stand(tx, its_queue, 10_000 + number, head_sha=f"{number:040x}")
     await put(browser.store, *(replace(LANDED, id=each, number=each, title=TITLE) for each in range(20)))
     with counted() as asked:
         text = await browser.get(f"/repositories/{REPOSITORY.full_name}/branches/main")

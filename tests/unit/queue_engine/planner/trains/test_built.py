@@ -52,7 +52,7 @@ def test_part_of_a_failed_run_begins_on_its_commits() -> None:
     kept = after_failure(1, 2, 3, 4)
     assert begun(kept, member(1), member(2), after=4) == ["commit-1", "commit-2"]
     assert begun(kept, member(1), member(3)) == ["commit-1", None]
-    assert begun(kept, replace(member(1), head="newer"), member(2)) == [None, None]
+    assert begun(kept, replace(member(1), head_sha="newer"), member(2)) == [None, None]
     assert begun(kept, member(1), replace(member(2), method=MergeMethod.SQUASH)) == ["commit-1", None]
     assert begun(kept, member(1), tip="newer tip") == [None]
 

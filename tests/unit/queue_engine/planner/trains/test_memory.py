@@ -127,7 +127,7 @@ def test_member_with_another_head_is_another_member() -> None:
         trains=replace(memory.trains, queue=tuple(replace(each, qualified_at=1.0) for each in memory.trains.queue)),
         conflicts={2: (1,), 1: (2,)},
     )
-    followed = follow_queue(known, [entry(1), replace(entry(2), head="pushed")], TrainRules())
+    followed = follow_queue(known, [entry(1), replace(entry(2), head_sha="pushed")], TrainRules())
     assert [each.qualified for each in followed.trains.queue] == [True, False]
     assert followed.conflicts == {1: (2,)}
 
@@ -317,5 +317,5 @@ def test_head_that_fails_is_kept_until_it_is_read_again() -> None:
     memory = heads_judged(queued(1, 2), {1: True})
     assert [each.head_fails for each in memory.trains.queue] == [True, False]
     assert [each.head_fails for each in heads_judged(memory, {2: True}).trains.queue] == [True, True]
-    pushed = follow_queue(memory, [replace(entry(1), head="pushed"), entry(2)], TrainRules())
+    pushed = follow_queue(memory, [replace(entry(1), head_sha="pushed"), entry(2)], TrainRules())
     assert [each.head_fails for each in pushed.trains.queue] == [False, False]
