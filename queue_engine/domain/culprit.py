@@ -79,6 +79,8 @@ class CulpritRecord:
     results: tuple[CommitResult, ...]
     started: datetime
     app_id: int | None = None
+    history: tuple[int, int] = (0, 0)
+    """How often the check failed on good changes, and in how many runs, before the search began."""
     workflow: int = 0
     """The workflow of the check."""
     green_at: datetime | None = None

@@ -77,12 +77,13 @@ async def note_failure(engine: Engine, repository_id: int, sha: str, check: str)
 async def search_later(change: Change, queue: Queue, policy: Policy, sha: str, check: str) -> None:
     """Enqueue the job that begins a search, where that is configured."""
     if policy.culprit is not CulpritPolicy.OFF:
-        await change.tx.jobs.enqueue_once(
-            kind=CULPRIT_JOB,
-            request={"queue_id": queue.id, "sha": sha, "check": check},
-            process_id=process_of(queue.id),
-            now=change.now,
-        )
+        await follow_search(change, queue.id, sha, check)
+
+
+async def follow_search(change: Change, queue_id: int, sha: str, check: str) -> None:
+    """Enqueue the job that follows a queue's search, or begins one for a check that failed on this commit."""
+    request, process = {"queue_id": queue_id, "sha": sha, "check": check}, process_of(queue_id)
+    await change.tx.jobs.enqueue_once(kind=CULPRIT_JOB, request=request, process_id=process, now=change.now)
 
 
 def process_of(queue_id: int) -> str:

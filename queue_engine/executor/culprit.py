@@ -35,6 +35,7 @@ from queue_engine.effects.landings import announce_culprit, checks_of
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.culprit import CulpritResult, judge_culprit
 from queue_engine.rules.checks import is_red
+from queue_engine.store.departures import day_of
 
 if TYPE_CHECKING:
     from queue_engine.workflows.trigger_choice import TriggerReport
@@ -43,6 +44,8 @@ _log = structlog.get_logger("imq.culprit")
 
 _MOST_READ = 32
 """How many landings IMQ reads back to find the last one that passed."""
+_HISTORY = timedelta(days=30)
+"""How far back the flakes of a check count."""
 _UNREAD, _SOON = "check_unread", timedelta(seconds=5)
 _MOST_UNREAD = 5
 """How often IMQ asks again for a failure that only a webhook has shown."""
@@ -129,9 +132,11 @@ class CulpritSteps:
         if len(row) < 2:
             return None
         now = self._engine.clock.now()
-        return CulpritRecord(
-            self._queue.id, wanted.name, tuple(row), (), now, wanted.app_id, run.workflow, green_at=green_at
-        )
+        async with self._engine.store.reading() as tx:
+            ledger, since = tx.statistics, day_of(now - _HISTORY)
+            history = await ledger.check_history(self._repository.id, self._queue.base_branch, wanted.name, since)
+        begun = CulpritRecord(self._queue.id, wanted.name, tuple(row), (), now, wanted.app_id, history=history)
+        return replace(begun, workflow=run.workflow, green_at=green_at)
 
     async def _green_at(self, sha: str, workflow: int) -> datetime | None:
         """Return when this workflow passed on a commit, in the base's own CI; None if it is not known to have."""

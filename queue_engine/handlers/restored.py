@@ -12,6 +12,7 @@ import structlog
 
 from queue_engine.domain.errors import EntryConflict
 from queue_engine.effects.context import Change
+from queue_engine.effects.landings import follow_search
 from queue_engine.handlers.stale_comments import doubt_comments
 from queue_engine.store.restored import newest_write, refetch_all, unmark_copy
 
@@ -56,8 +57,11 @@ async def import_queues(change: Change, file: "QueueFile") -> bool:
         try:
             await change.tx.queues.get(queue_id)
             await change.tx.entries.of_queue(queue_id)
+            searches = await change.tx.culprits.of_queue(queue_id)
         except (TypeError, ValueError, KeyError) as error:
             # Refused now, and not by every pass over the queue.
             raise EntryConflict("the file has values that IMQ cannot read") from error
+        for search in (each for each in searches if each.outcome is None):
+            await follow_search(change, queue_id, search.tip, search.check)
     await doubt_comments(change)
     return True

@@ -1,5 +1,7 @@
 """Choose what a search for the culprit tests next, and when it knows enough: a bisection that expects flakes. Pure.
 
+How often the check flakes is what the ledger of flakes has for it; the search's own results add to that.
+
 The commits are in order: the last one that passed on the base, then each that followed, to the tip that fails. Every
 hypothesis has a probability. The fault came with the commit at a place; or, at place 0, it is in the environment, so
 that all commits fail now; or nothing is broken. Each result counts by its likelihood. The next test is the one that is
@@ -11,17 +13,21 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from queue_engine.domain.culprit import CommitResult, CulpritOutcome, CulpritRecord
+from queue_engine.domain.policy import flake_rate
 
-FLAKE, MISS = 0.03, 0.03
-"""The chance that a job fails on a commit without the fault, and that it passes on one with the fault."""
+MISS, SELDOM = 0.03, 0.35
+"""The chance that a job passes on a commit with the fault; the second for a fault that shows only now and then.
+
+No history has it, as IMQ counts flakes on good trees alone. Before a revert the results have to bear both.
+"""
 BASE_FLAKE = 0.3
 """The chance that the base's own run fails although nothing is broken: such a failure is why there is a search."""
 ENVIRONMENT, NOTHING = 0.1, 0.1
 """The chances before any result."""
-SURE = 0.93
+SURE = 0.94
 """The probability from which a search ends."""
-SURE_TO_REVERT = 0.98
-_MORE, _TO_AGREE = 4, 6
+SURE_TO_REVERT = 0.985
+_MORE, _TO_AGREE = 6, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class CulpritResult:
 def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
     """Judge the results; with `reverts` also after the culprit is named, until independent runs agree or do not."""
     last = len(search.commits) - 1
-    found = posterior(last, search.results)
+    found = posterior(last, search.results, search.history)
     likeliest = max(range(len(found)), key=found.__getitem__)
     most = 2 * ceil(log2(last + 2)) + _MORE
     if search.named is not None:
@@ -64,36 +70,54 @@ def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
             return CulpritResult(found, named=likeliest, outcome=None if reverts else CulpritOutcome.NAMED)
     if search.runs >= most:
         return CulpritResult(found, outcome=CulpritOutcome.UNCERTAIN)
-    return CulpritResult(found, test=likeliest if found[likeliest] >= SURE else _most_informative(last, found))
+    return CulpritResult(
+        found,
+        test=likeliest if found[likeliest] >= SURE else _most_informative(last, found, flake_rate(*search.history)),
+    )
+
+
+def flakes_of(search: CulpritRecord) -> float:
+    """Return how often the check fails on a commit without the fault: by its history, or as usual if it has none."""
+    return max(LEAST_FLAKES, flake_rate(0, 0) if search.flakes is None else search.flakes)
 
 
 def _named(search: CulpritRecord, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritResult:
-    """Return what else to test before IMQ reverts a culprit that is named."""
+    """Return what else to test before IMQ reverts a culprit that is named.
+
+    The results have to convict it even of a fault that shows only now and then, which earlier commits may hide.
+    """
     assert search.named is not None
-    place = search.named if reverts and search.runs < most else None
-    wanted = None if place is None else _to_agree(search.results, place)
-    if place is None or (wanted is None and found[place] >= SURE_TO_REVERT):
-        agreed = place is not None
-        return CulpritResult(found, named=search.named, outcome=CulpritOutcome.NAMED, agreed=agreed)
-    return CulpritResult(found, named=place, test=place if wanted is None else wanted)
+    place = search.named
+    if not reverts or search.runs >= most:
+        return CulpritResult(found, named=place, outcome=CulpritOutcome.NAMED)
+    test = _to_agree(search.results, place)
+    if test is None:
+        doubtful = posterior(len(search.commits) - 1, search.results, search.history, SELDOM)
+        if min(found[place], doubtful[place]) >= SURE_TO_REVERT:
+            return CulpritResult(found, named=place, outcome=CulpritOutcome.NAMED, agreed=True)
+        test = place - 1 if sum(doubtful[:place]) >= sum(doubtful[place + 1 :]) else place
+    return CulpritResult(found, named=place, test=test)
 
 
-def posterior(last: int, results: Sequence[CommitResult]) -> tuple[float, ...]:
-    """Return the probability of each hypothesis; `last` is the place of the tip."""
+def posterior(
+    last: int, results: Sequence[CommitResult], history: tuple[int, int] = (0, 0), miss: float = MISS
+) -> tuple[float, ...]:
+    """Return the probability of each hypothesis; `last` is the place of the tip, `history` as in `CulpritRecord`."""
     weights = [ENVIRONMENT, *[(1 - ENVIRONMENT - NOTHING) / last] * last, NOTHING]
-    for each in results:
-        for culprit in range(last + 2):
-            fails = _fails(culprit, each.place, last, on_base=each.on_base)
+    for culprit in range(last + 2):
+        failures, runs = history
+        for each in results:
+            if culprit <= min(each.place, last):
+                fails = 1 - miss
+            elif each.on_base and culprit > last:
+                fails = max(BASE_FLAKE, flake_rate(failures, runs))
+            else:
+                # Each result tells of the rate, too: of a check without history a second flake is no surprise.
+                fails = flake_rate(failures, runs)
+                failures, runs = failures + (not each.passed), runs + 1
             weights[culprit] *= 1 - fails if each.passed else fails
     total = sum(weights)
     return tuple(weight / total for weight in weights)
-
-
-def _fails(culprit: int, place: int, last: int, *, on_base: bool) -> float:
-    """Return the chance that the check fails on the commit at a place, if the fault came with `culprit`."""
-    if culprit > last:
-        return BASE_FLAKE if on_base else FLAKE
-    return 1 - MISS if place >= culprit else FLAKE
 
 
 def _failed_after_a_pass(results: Sequence[CommitResult], place: int) -> bool:
@@ -119,13 +143,13 @@ def _to_agree(results: Sequence[CommitResult], place: int) -> int | None:
     return place - 1 if passes[-1] < fails[0] else None
 
 
-def _most_informative(last: int, found: Sequence[float]) -> int:
+def _most_informative(last: int, found: Sequence[float], flakes: float) -> int:
     """Return the place whose test is expected to leave the least entropy."""
-    return min(range(last + 1), key=lambda place: (round(_expected_entropy(place, last, found), 9), place))
+    return min(range(last + 1), key=lambda place: (round(_expected_entropy(place, last, found, flakes), 9), place))
 
 
-def _expected_entropy(place: int, last: int, found: Sequence[float]) -> float:
-    fails = [chance * _fails(culprit, place, last, on_base=False) for culprit, chance in enumerate(found)]
+def _expected_entropy(place: int, last: int, found: Sequence[float], flakes: float) -> float:
+    fails = [chance * (1 - MISS if culprit <= min(place, last) else flakes) for culprit, chance in enumerate(found)]
     passes = [chance - failing for chance, failing in zip(found, fails, strict=True)]
     return sum(_entropy(each) for each in (fails, passes))
 

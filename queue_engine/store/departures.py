@@ -449,6 +449,16 @@ class Statistics(TableStore):
         flaked_ever = statement.group_by(of.kind, of.name).having(first.is_not(None))
         return (await self._connection.execute(flaked_ever)).all()
 
+    async def check_history(self, repository_id: int, base_branch: str, check: str, first_day: int) -> tuple[int, int]:
+        """Return how often a check failed on trees that passed in the end, and in how many runs, since that day."""
+        of = flaky_days.c
+        summed = select(*(func.coalesce(func.sum(each), 0) for each in (of.failures, of.runs))).where(
+            *(of.repository_id == repository_id, of.base_branch == base_branch, of.kind == "check", of.name == check),
+            of.day >= first_day,
+        )
+        failures, runs = (await self._connection.execute(summed)).one()
+        return int(failures), int(runs)
+
     async def count_checks(
         self,
         repository_id: int,

@@ -56,6 +56,7 @@ from queue_engine.store.outbox.outbox import IS_QUEUED
 from queue_engine.store.tables import (
     answers,
     consents,
+    culprits,
     entries,
     known_facts,
     landing_keys,
@@ -79,6 +80,7 @@ _LEFT_OUT = {
     outbox: _LEASE | {"id"},
     timeline: {"id"},
     known_facts: {"id"},
+    culprits: {"id"},
     repositories: {"generation"},
     landings: {"id"},
     landing_keys: {"sealed"},
@@ -172,11 +174,12 @@ if TYPE_CHECKING:
     FactRow: TypeAlias = Any
     LandingRow: TypeAlias = Any
     KeyRow: TypeAlias = Any
+    CulpritRow: TypeAlias = Any
 else:
     # Made from the tables, so that they cannot differ from them.
     RepositoryRow, QueueRow, RunRow, EntryRow = map(_row, (repositories, queues, runs, entries))
     OutboxRow, RejectionRow, ReplyRow = map(_row, (outbox, rejections, answers))
-    EventRow, FactRow = map(_row, (timeline, known_facts))
+    EventRow, FactRow, CulpritRow = map(_row, (timeline, known_facts, culprits))
     LandingRow, KeyRow = map(_row, (landings, landing_keys))
 
 
@@ -195,7 +198,7 @@ class QueueFile(BaseModel):
     exported_at: AwareDatetime
     repositories: list[RepositoryRow]
     queues: list[QueueRow]
-    """Queues with entries or a pause; with their pauses, freezes and red base."""
+    """Queues with entries, a pause or a running search; with their pauses, freezes and red base."""
     runs: list[RunRow]
     entries: list[EntryRow]
     """In order of their arrival: consent, order, priority, and who queued them."""
@@ -208,6 +211,8 @@ class QueueFile(BaseModel):
     timeline: list[EventRow]
     """The history of the entries, and when others left."""
     known_facts: list[FactRow]
+    culprits: list[CulpritRow] = Field(default_factory=list)
+    """The searches for culprits: those that run continue, and none is begun twice."""
     landings: list[LandingRow] = Field(default_factory=list)
     """The records of landings, with their signatures."""
     landing_keys: list[KeyRow] = Field(default_factory=list)
@@ -256,10 +261,11 @@ class QueueFile(BaseModel):
 
 
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:
-    """Read all queues with entries or a pause, or those of one repository; `file_lines` adds the landings."""
+    """Read all queues with work or a pause, or those of one repository; `file_lines` adds the landings."""
     busy = [queues.c[reason.value].is_not(None) for reason in PAUSES]
     queued = select(entries.c.seq).where(entries.c.queue_id == queues.c.id).exists()
-    chosen = or_(queued, *busy)
+    searched = select(culprits.c.id).where(culprits.c.queue_id == queues.c.id, culprits.c.commit.is_not(None)).exists()
+    chosen = or_(queued, searched, *busy)
     if repository_id is not None:
         chosen = and_(chosen, queues.c.repository_id == repository_id)
     found = await _rows(connection, queues, chosen, queues.c.id)
@@ -284,6 +290,7 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
         "answers": await of_repositories(answers),
         "timeline": await of_repositories(timeline, NEEDED),
         "known_facts": await of_repositories(known_facts),
+        "culprits": await _rows(connection, culprits, culprits.c.queue_id.in_(its_queues), culprits.c.id),
         "landing_keys": await _rows(connection, landing_keys, true(), landing_keys.c.since),
     }
     return QueueFile.model_validate(content)
@@ -350,9 +357,14 @@ async def restore_queues(connection: AsyncConnection, file: QueueFile) -> tuple[
             await connection.execute(insert_into(connection, repositories).values(row).on_conflict_do_nothing())
         ids = {row["id"]: await _queue(connection, row) for row in _plain(file.queues)}
         await _entries(connection, file, ids)
+        for row in _plain(file.culprits):
+            own = {"queue_id": ids[row["queue_id"]]}
+            same = select(culprits.c.id).where(culprits.c.queue_id == own["queue_id"], culprits.c.at == row["at"])
+            if (await connection.execute(same)).first() is None:
+                await connection.execute(insert(culprits).values(row | own | {"search": row["search"] | own}))
         await _outbox(connection, file)
         await _others(connection, file)
-    except (DBAPIError, KeyError) as error:
+    except (DBAPIError, KeyError, TypeError) as error:
         if fault_of(error) is not None:
             raise
         raise EntryConflict("the file contradicts itself") from error

@@ -13,7 +13,9 @@ import pytest
 
 from github_emulator import Job, Trigger
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
+from tests.acceptance.test_queue_files import imported, move
 from tests.acceptance.world import CI_TIME, LAG, World, a_world
+from tests.support.databases import MakeUrl
 
 WORKFLOW, CHECK = ".github/workflows/ci.yml", "unit"
 FILE = """on: {pull_request: {}, push: {branches: [main, 'imq/**']}}
@@ -307,3 +309,21 @@ async def test_fourth_revert_within_an_hour_is_left_to_people(tmp_path: Path) ->
         await world.pass_time(CI_TIME)
         assert [each for each in world.repository.record.pulls.values() if each.title.startswith("Revert")] == []
         assert "`/revert`" in world.comment(bad)
+
+
+async def test_running_search_continues_in_another_database(tmp_path: Path, make_sqlite_url: MakeUrl) -> None:
+    """P2: a queue that has nothing but its search is in the file, with the results until then."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        while not (searches := await bench.searches()) or searches[0].testing is None:
+            await world.pass_time(timedelta(seconds=20))
+        before = searches[0]
+        url = make_sqlite_url()
+        file = await move(world, url)
+        await imported(world, url, file)
+        [after] = await bench.searches()
+        assert (after.results[: len(before.results)], after.started) == (before.results, before.started)
+        assert (await bench.found()).culprit == bad.number
+        assert branches(world) == []

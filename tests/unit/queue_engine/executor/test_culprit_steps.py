@@ -188,7 +188,7 @@ async def test_search_ends_once_the_base_passes_again_or_the_configuration_has_n
 @pytest.mark.parametrize("agreed", [False, True])
 async def test_only_runs_that_agree_have_the_culprit_reverted(search: Search, agreed: bool) -> None:
     """P5: a search that ends before they do leaves the revert to people."""
-    rest = [passed(), failed(on_base=False)] * 2 if agreed else [passed(), passed(), *[failed(on_base=False)] * 11]
+    rest = [passed(), failed(on_base=False)] * 3 if agreed else [passed(), *[failed(on_base=False)] * 19]
     found = await search.proceed(CulpritPolicy.REVERT, rerun_ended=True, named=1, results=(failed(), failed(), *rest))
     async with search.store.reading() as tx:
         jobs = await tx.jobs.unfinished_requests(REVERT_JOB, REVERT_JOB)

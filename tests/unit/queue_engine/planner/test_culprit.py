@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from queue_engine.domain.culprit import BaseCommit, CommitResult, CulpritOutcome, CulpritRecord
-from queue_engine.planner.culprit import judge_culprit
+from queue_engine.planner.culprit import judge_culprit, posterior
 from tests.unit.queue_engine.examples import NOW
 
 LENGTHS = (1, 1, 2, 3, 4, 5, 8, 8, 12, 16)
@@ -35,22 +35,23 @@ class Breakage:
     place: int
     flakes: float
     heals_after: int
+    missed: float = MISSED
     results: int = 1
 
     def fails(self, place: int) -> bool:
         """Run the check on a commit."""
         self.results += 1
         breaks = 1 <= self.place <= place if self.place else self.results <= self.heals_after
-        return self.random.random() >= MISSED if breaks else self.random.random() < self.flakes
+        return self.random.random() >= self.missed if breaks else self.random.random() < self.flakes
 
 
-def a_breakage(seed: int) -> Breakage:
-    """A breakage, seven of ten by a pull request."""
+def a_breakage(seed: int, missed: float = MISSED) -> Breakage:
+    """A breakage, seven of ten by a pull request; its fault is missed so often."""
     chance = random.Random(seed)
     length, kind = chance.choice(LENGTHS), chance.random()
     place = 0 if kind < 0.15 else length + 1 if kind < 0.3 else chance.randint(1, length)
     heals = chance.randint(1, 6) if chance.random() < 0.5 else 1000
-    return Breakage(chance, length, place, chance.choice(FLAKES), heals)
+    return Breakage(chance, length, place, chance.choice(FLAKES), heals, missed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,9 @@ class Found:
     runs: int
 
 
-def searched(truth: Breakage) -> Found:
+def searched(truth: Breakage, history: tuple[int, int] = (0, 0)) -> Found:
     """Search as IMQ does: rerun the tip, then test commits until the planner ends."""
-    search = a_search(truth.length)
+    search = replace(a_search(truth.length), history=history)
     rerun = CommitResult(truth.length, passed=not truth.fails(truth.length), at=NOW, on_base=True)
     search = replace(search, results=(*search.results, rerun))
     if rerun.passed:
@@ -83,7 +84,7 @@ def searched(truth: Breakage) -> Found:
             search = replace(search, results=(*search.results, result))
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(200), marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [range(200), pytest.param(range(2000), marks=pytest.mark.long)])
 def test_seeded_breakages_name_the_right_culprit_and_revert_no_other(seeds: range) -> None:
     """P5: at least 95 % right, no false revert, at most 2 + log2(n) runs in the median."""
     cases = [(truth.place, truth.length, searched(truth)) for truth in map(a_breakage, seeds)]
@@ -94,6 +95,27 @@ def test_seeded_breakages_name_the_right_culprit_and_revert_no_other(seeds: rang
     assert [found for place, _, found in cases if found.reverted not in (None, place)] == []
     assert sum(found.reverted is not None for _, found in broken) >= 0.8 * len(broken)
     assert median(found.runs - log2(length) for _, length, found in cases) <= 2
+
+
+@pytest.mark.parametrize("missed", [0.1, 0.3])
+@pytest.mark.parametrize("seeds", [range(150), pytest.param(range(1000), marks=pytest.mark.long)])
+def test_fault_that_shows_only_now_and_then_has_no_other_change_reverted(seeds: range, missed: float) -> None:
+    """P5: the commit before may have the fault, too, and pass twice: seed 489 did so with a fault missed in 2 %."""
+    cases = [(truth.place, searched(truth)) for truth in (a_breakage(seed, missed) for seed in (*seeds, 489, 481))]
+    assert [found for place, found in cases if found.reverted not in (None, place)] == []
+    assert sum(found.reverted is not None for _, found in cases) >= 0.2 * len(cases)
+
+
+def test_history_of_a_check_says_how_much_one_failure_tells() -> None:
+    """P5: after the same results a check that flakes in a fifth of its runs names no one yet."""
+    made = [CommitResult(0, passed=True, at=NOW), CommitResult(1, passed=False, at=NOW)]
+    search = replace(a_search(2), results=(*a_search(2).results * 2, *made))
+    named = [
+        judge_culprit(replace(search, history=each), reverts=False).named for each in ((0, 0), (0, 500), (100, 500))
+    ]
+    assert named == [1, 1, None]
+    flaky = [posterior(2, search.results, each)[1] for each in ((0, 500), (0, 0), (100, 500))]
+    assert flaky == sorted(flaky, reverse=True)
 
 
 def test_environment_that_recovers_during_the_search_names_no_one() -> None:
@@ -114,12 +136,13 @@ def test_environment_that_recovers_during_the_search_names_no_one() -> None:
     [
         ("f2b f0 f0 f0", None, None, CulpritOutcome.ENVIRONMENT, False),
         ("f1b p0 p0 f1", None, None, CulpritOutcome.PUSHED, False),
-        ("f1b p1 f1 p1 f1 p1 f1 p1", None, None, CulpritOutcome.UNCERTAIN, False),
+        ("f1b p1 f1 p1 f1 p1 f1 p1 f1 p1", None, None, CulpritOutcome.UNCERTAIN, False),
         ("f1b p0 f1 p1 p1 p1 p1", 1, None, CulpritOutcome.UNCERTAIN, False),
         ("f1b f1 f1 p0 p0", 1, 1, None, False),
         ("f1b p0 p0 f1 f1", 1, 0, None, False),
-        ("p0 f1 p0 f1 p1 p1", 1, 1, None, False),
-        ("f1b p0 f1 p0 f1", 1, None, CulpritOutcome.NAMED, True),
+        ("p0 f1 p0 f1 p1 p1", 1, 0, None, False),
+        ("f1b p0 f1 p0 f1", 1, 0, None, False),
+        ("f1b p0 f1 p0 f1 p0", 1, None, CulpritOutcome.NAMED, True),
     ],
 )
 def test_results_end_a_search_or_ask_for_a_test(
