@@ -76,11 +76,6 @@ def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
     )
 
 
-def flakes_of(search: CulpritRecord) -> float:
-    """Return how often the check fails on a commit without the fault: by its history, or as usual if it has none."""
-    return max(LEAST_FLAKES, flake_rate(0, 0) if search.flakes is None else search.flakes)
-
-
 def _named(search: CulpritRecord, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritResult:
     """Return what else to test before IMQ reverts a culprit that is named.
 
