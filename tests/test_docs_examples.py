@@ -96,6 +96,9 @@ async def test_examples_of_the_api_are_answered_as_its_document_shows(tmp_path: 
 async def _installation(world: World) -> dict[str, str]:
     """Something to ask about; by the text of an example, what is different in each installation."""
     world.app.device_flow = True
+    landed = world.open("landed")
+    await world.pass_time(CI_TIME * 2)
+    landed.merge(by="mona")
     world.open("standing").label(LABEL, by="mona")
     pull = world.open("add")
     await world.settle()
@@ -104,7 +107,13 @@ async def _installation(world: World) -> dict[str, str]:
             token = await change.tx.tokens.create("example", TokenPolicy(login="rhea", operator=True), now=change.now)
             dead = await change.tx.jobs.enqueue(kind=WEBHOOK_JOB, request={}, process_id="7:42", now=change.now)
     await world.settle()
-    return {"imq_...": str(token), "/42/": f"/{pull.number}/", _HEAD: pull.head_sha, _DEAD: dead}
+    return {
+        "imq_...": str(token),
+        "/42/": f"/{pull.number}/",
+        "/41/": f"/{landed.number}/",
+        _HEAD: pull.head_sha,
+        _DEAD: dead,
+    }
 
 
 def _filled_in(example: str, own: dict[str, str]) -> str:

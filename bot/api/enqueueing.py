@@ -5,12 +5,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from bot.api.api_errors import RETRY_AFTER_OUTAGE, ApiError
-from bot.api.views import DequeuedAnswer, QueueCall, QueuedAnswer, as_json, state_fields
+from bot.api.views import DequeuedAnswer, QueueCall, QueuedAnswer, RevertAnswer, as_json, state_fields
 from notifications.texts import reason_texts
 from queue_engine.admission import enqueue
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue import MergePending, NotQueued, Queued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.reverts import request_revert
 from queue_engine.commands.commands import PRIORITIES
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
@@ -41,6 +42,12 @@ _SENTENCES: Mapping[Reason, str] = {
     Reason.HEAD_CHANGED: "The pull request has another head now.",
 }
 """Sentences for callers, where those of comments do not fit."""
+
+_REVERTS = "#{opened} reverts it, and is queued as a hotfix."
+_OPENED = "#{opened} reverts it. IMQ did not queue it."
+_RELANDS = "#{opened} has the same change. Queue it once it is ready."
+_NOT_LANDED = "The pull request has not landed, so there is nothing to revert."
+_NOT_REVERTED = "No revert of this pull request that IMQ opened has landed."
 
 T = TypeVar("T")
 
@@ -142,6 +149,27 @@ class PullRequests:
 
         return await _retry_on_conflict(attempt)
 
+    async def revert(self, repository: Repository, number: int, *, by: str, reland: bool) -> RevertAnswer:
+        """Open and queue the revert of a landed pull request; with `reland` open a reverted one's change again.
+
+        Raises ApiError, RejectionError and GitHubError.
+        """
+        done = await request_revert(self._engine, repository, number, by=by, reland=reland)
+        if not done.landed:
+            raise ApiError(409, _NOT_REVERTED if reland else _NOT_LANDED)
+        if done.number is None:
+            raise ApiError(422, "GitHub refused the request", detail=done.detail)
+        reason = None if done.refused is None else done.refused.reason
+        sentence = _RELANDS if reland else _REVERTS if reason is None else f"{_OPENED} {_sentence(reason, None)}"
+        return RevertAnswer(
+            repository=repository,
+            number=number,
+            opened=done.number,
+            queued=not reland and reason is None,
+            reason=None if reason is None else reason.value,
+            sentence=sentence.format(opened=done.number),
+        )
+
     async def dequeue(self, repository: Repository, number: int, *, by: str, finish: Finish | None = None) -> Any:
         """Dequeue a pull request, and answer whether it left: if not, GitHub decides about its merge.
 
@@ -190,8 +218,11 @@ async def _retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 def _rejection(refused: RejectionError, fields: Mapping[str, Any]) -> ApiError:
-    reason = refused.reason
-    template = _SENTENCES.get(reason, reason_texts.REASONS[reason].sentence)
-    sentence = template.format(base="its base branch", label=refused.label)
+    reason, sentence = refused.reason, _sentence(refused.reason, refused.label)
     more = as_json(fields) | {"sentence": sentence, "detail": refused.detail}
     return ApiError(_STATUS.get(reason, 422), sentence, **more)
+
+
+def _sentence(reason: Reason, label: str | None) -> str:
+    template = _SENTENCES.get(reason, reason_texts.REASONS[reason].sentence)
+    return template.format(base="its base branch", label=label)

@@ -14,7 +14,16 @@ from bot.api.idempotent import delivery_id, finish_call
 from bot.api.payload import AnswerModel, EmptyBody, Payload, payload, query
 from bot.api.permissions import Access
 from bot.api.routes import Caller, Routes, read, route
-from bot.api.views import DequeuedAnswer, EffectAnswer, HeadCall, PriorityCall, QueueCall, QueuedAnswer, WhyAnswer
+from bot.api.views import (
+    DequeuedAnswer,
+    EffectAnswer,
+    HeadCall,
+    PriorityCall,
+    QueueCall,
+    QueuedAnswer,
+    RevertAnswer,
+    WhyAnswer,
+)
 from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
 from queue_engine.commands.commands import MAX_POINTS, PRIORITIES, parse_priority
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -202,6 +211,42 @@ class QueueRoutes(Routes):
             async with self._pulls.refusals(repository, number):
                 body = await self._pulls.dequeue(repository, number, by=login, finish=_finish(request))
         return web.json_response(body, status=200 if body["left"] else 202)
+
+    @route(
+        "POST",
+        f"{routes.PULL}/revert",
+        "revert_pull_request",
+        "Opens the revert of a landed pull request, and queues it as a hotfix.",
+        caller=Caller.PERSON,
+        body=EmptyBody,
+        answers={200: RevertAnswer},
+        refusals=(422,),
+    )
+    async def revert(self, request: web.Request) -> web.Response:
+        """Answer 200: the revert is open, and queued unless `reason` says why not; 403; 409: it has not landed; 422."""
+        return await self._revert(request, reland=False)
+
+    @route(
+        "POST",
+        f"{routes.PULL}/reland",
+        "reland_pull_request",
+        "Opens the change of a reverted pull request again, and queues nothing.",
+        caller=Caller.PERSON,
+        body=EmptyBody,
+        answers={200: RevertAnswer},
+        refusals=(422,),
+    )
+    async def reland(self, request: web.Request) -> web.Response:
+        """Answer 200: it is open; 403: neither the author nor who may queue; 409: no revert has landed; 422."""
+        return await self._revert(request, reland=True)
+
+    async def _revert(self, request: web.Request, *, reland: bool) -> web.Response:
+        number = routes.number_of(request)
+        repository, login = await self._access.writable(request)
+        with trace.span("api revert"):
+            async with self._pulls.refusals(repository, number):
+                done = await self._pulls.revert(repository, number, by=login, reland=reland)
+        return web.json_response(done.model_dump(mode="json"))
 
     @read(
         f"{routes.PULL}/effect",

@@ -47,6 +47,20 @@ class CallAnswer(AnswerModel):
     path: str
 
 
+class RevertAnswer(AnswerModel):
+    """The pull request that reverts one, or that lands it again: `opened` is its number.
+
+    `queued` says whether it was queued, as a hotfix. If not, `reason` and `sentence` say why; a reland never is.
+    """
+
+    repository: RepositoryName
+    number: int
+    opened: int
+    queued: bool
+    reason: str | None = None
+    sentence: str
+
+
 class StepAnswer(AnswerModel):
     """One instruction: a sentence, and the call that it leads to, if there is one.
 

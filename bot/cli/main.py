@@ -42,6 +42,8 @@ COMMANDS = {
     "For authors, in any clone": {
         "login": ("bot.cli.author.login:login", "Log in to an IMQ with GitHub."),
         "land": ("bot.cli.author.land:land", "Queue a pull request, and wait for its outcome if you like."),
+        "revert": ("bot.cli.author.land:revert", "Open the revert of a landed pull request, and queue it first."),
+        "reland": ("bot.cli.author.land:reland", "Open the change of a reverted pull request again."),
         "status": ("bot.cli.author.status_commands:status", "Show the queues of a repository."),
         "why": ("bot.cli.author.status_commands:why", "Show why a pull request waits."),
         "flaky": ("bot.cli.author.status_commands:flaky", "Show flaky checks, or the text of an issue about one."),

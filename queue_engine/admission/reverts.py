@@ -1,9 +1,11 @@
 """Open the revert of a landed pull request as a pull request, and queue it as a hotfix through the same gate.
 
 GitHub makes the commit. The timeline has which pull request reverts which, and the revert's description a mark, by
-which a job that died between the two finds it.
+which a job that died between the two finds it. Who asks for a revert consents to the commit that GitHub made for it,
+and to no push since.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,12 +16,12 @@ import structlog
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue import enqueue
-from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.culprit import REVERTED
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, StaleRead
-from queue_engine.domain.facts import PullRequest
+from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import EntryOrder, Repository
 from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.reasons import Reason
@@ -47,6 +49,8 @@ class Revert:
     """Why GitHub opened none, in its own words."""
     refused: RejectionError | None = None
     """Why it is not in the queue, if it is not."""
+    landed: bool = True
+    """Whether that has landed which is to be reverted."""
 
 
 @contextmanager
@@ -56,6 +60,33 @@ def _lagging() -> Iterator[None]:
         yield
     except NotFound as missing:
         raise StaleRead("reads do not show the revert yet") from missing
+
+
+async def request_revert(
+    engine: Engine, repository: Repository, number: int, *, by: str, reland: bool = False, taken: Snapshot | None = None
+) -> Revert:
+    """Revert a landed pull request for a person who may queue it; or with `reland` revert its revert, unqueued.
+
+    The author may reland, too. `taken` is a snapshot that the caller has just read. Raises RejectionError, GitHubError.
+    """
+    if taken is None:
+        taken = await engine.github.snapshot(repository, number, login=by)
+    pull, title = taken.pull, None
+    if not reland or by.casefold() != pull.author.casefold():
+        policy = await engine.policies.of(repository, pull.base_branch)
+        assert_may_queue(policy, by, taken.permission or await engine.github.permission(repository, by))
+    if reland:
+        title = f"Reland: {pull.title}"
+        async with engine.store.reading() as tx:
+            last = await revert_of(tx, repository.id, number)
+        if last is None:
+            return Revert(landed=False)
+        pull = await engine.github.pull_request(repository, last)
+    if not pull.merged:
+        return Revert(landed=False)
+    if reland:
+        return await open_revert(engine, repository, pull, by=by, title=title)
+    return await queue_revert(engine, repository, pull, by=by)
 
 
 async def queue_revert(
@@ -71,8 +102,7 @@ async def queue_revert(
         entry = await tx.entries.find(repository.id, number)
     if entry is not None or not taken.pull.open:
         return opened
-    if opened.head_sha not in (None, taken.pull.head_sha):
-        # Who asks for a revert consents to the commit that GitHub made, and to no push since.
+    if taken.pull.head_sha != (opened.head_sha or await _made_head(engine, repository, taken.pull)):
         return replace(opened, refused=RejectionError(Reason.HEAD_CHANGED))
     source = ConsentKind.REVERT if automatic else ConsentKind.COMMAND
     case, head = Case(repository, number), taken.pull.head_sha
@@ -81,6 +111,17 @@ async def queue_revert(
     except RejectionError as refused:
         return replace(opened, refused=refused)
     return opened
+
+
+async def _made_head(engine: Engine, repository: Repository, revert: PullRequest) -> str | None:
+    """Return the commit that GitHub made for a revert, where a job died before it stored that; None: not proved.
+
+    GitHub's history of the branch proves it: a single move, by IMQ. Commits prove nothing, as people choose what theirs
+    say.
+    """
+    pushes = await engine.github.head_pushes(repository, revert)
+    own = len(pushes) == 1 and pushes[0].by == await engine.github.own_login()
+    return pushes[0].after if own else None
 
 
 async def revert_culprit(engine: Engine, job: Job) -> None:
@@ -106,7 +147,8 @@ async def revert_culprit(engine: Engine, job: Job) -> None:
     if search is None or number is None or by is None or many or policy.culprit is not CulpritPolicy.REVERT:
         return
     pull = await engine.github.pull_request(repository, number)
-    if is_revert(pull):
+    commit = await engine.github.commit(repository, landed[-1].sha)
+    if is_revert(pull, commit.message, await engine.github.own_login()):
         return
     done = await queue_revert(engine, repository, pull, by=by, automatic=True)
     if done.number is None or done.refused is not None:
@@ -162,6 +204,15 @@ async def _last_revert(tx: Transaction, repository_id: int, number: int) -> Mapp
     return next((each.data for each in reversed(events) if each.event == REVERTED), {})
 
 
-def is_revert(pull: PullRequest) -> bool:
-    """Whether a pull request reverts another one, by GitHub's own title or branch: IMQ reverts none by itself."""
-    return pull.title.startswith('Revert "') or pull.head_branch.startswith("revert-")
+_REVERTS = re.compile(r"^Reverts [\w./-]*#\d+|^This reverts (?:commit|pull request) ", re.MULTILINE)
+"""Sentences of GitHub's descriptions, and of `git revert`."""
+
+
+def is_revert(pull: PullRequest, message: str, own_login: str) -> bool:
+    """Whether a landed pull request may revert another one: IMQ reverts none by itself.
+
+    What IMQ opened and what landed is a revert, or lands one's change again. Of others nothing is proved, so each sign
+    counts: GitHub's own title, branch and description, and git's sentence in the description or in the landed commit.
+    """
+    titled = pull.title.startswith(('Revert "', "Reland: ")) or pull.head_branch.startswith("revert-")
+    return titled or pull.author == own_login or any(map(_REVERTS.search, (pull.body, message)))

@@ -23,6 +23,7 @@ from queue_engine.admission.enqueue import (
 )
 from queue_engine.admission.head_consent import consents
 from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.reverts import request_revert
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.commands import (
     MAX_COMMANDS,
@@ -229,37 +230,25 @@ async def _enqueue(
 
 
 async def revert(context: CommandContext, request: CommandRequest) -> Reply:
-    """Open the revert of a landed pull request, and queue it as a hotfix. Raises GitHubError."""
-    from queue_engine.admission.reverts import queue_revert
+    """Open the revert of a landed pull request, and queue it as a hotfix; or land a reverted one again.
 
-    if not context.pull.merged:
-        return context.reply(request, ReplyKind.NOT_LANDED, accepted=False)
-    done = await queue_revert(context.engine, context.repository, context.pull, by=context.by)
+    Raises GitHubError.
+    """
+    again, number = request.command.name is CommandName.RELAND, context.pull.number
+    done = await request_revert(
+        context.engine, context.repository, number, by=context.by, reland=again, taken=context.taken
+    )
+    if not done.landed:
+        code = ReplyKind.NOT_REVERTED if again else ReplyKind.NOT_LANDED
+        return context.reply(request, code, accepted=False)
     if done.number is None:
         return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
+    if again:
+        return context.reply(request, ReplyKind.RELANDS, reland=done.number)
     if done.refused is None:
         return context.reply(request, ReplyKind.REVERTED, revert=done.number)
     refused: dict[str, Any] = {"reason": done.refused.reason.value, "detail": done.refused.detail or ""}
     return context.reply(request, ReplyKind.REVERT_OPENED, revert=done.number, **refused)
-
-
-async def reland(context: CommandContext, request: CommandRequest) -> Reply:
-    """Open the revert of the revert by which IMQ took this pull request back, and do not queue it.
-
-    Raises GitHubError.
-    """
-    from queue_engine.admission.reverts import open_revert, revert_of
-
-    async with context.engine.store.reading() as tx:
-        number = await revert_of(tx, context.repository.id, context.pull.number)
-    reverting = None if number is None else await context.engine.github.pull_request(context.repository, number)
-    if reverting is None or not reverting.merged:
-        return context.reply(request, ReplyKind.NOT_REVERTED, accepted=False)
-    title = f"Reland: {context.pull.title}"
-    done = await open_revert(context.engine, context.repository, reverting, by=context.by, title=title)
-    if done.number is None:
-        return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
-    return context.reply(request, ReplyKind.RELANDS, reland=done.number)
 
 
 async def prepare_dequeue(context: CommandContext, request: CommandRequest) -> Reply | None:
@@ -570,10 +559,8 @@ class Commands:
                     return await requeue(context, request, ConsentKind.COMMAND_ALONE)
                 case CommandName.UNQUEUE:
                     return await prepare_dequeue(context, request)
-                case CommandName.REVERT:
+                case CommandName.REVERT | CommandName.RELAND:
                     return await revert(context, request)
-                case CommandName.RELAND:
-                    return await reland(context, request)
                 case CommandName.PRIORITY:
                     joined = await queue(context, request)
                     return None if joined.accepted else joined

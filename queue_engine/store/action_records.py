@@ -14,6 +14,7 @@ from typing import Any, Literal
 from sqlalchemy import Integer, Row, Select, and_, bindparam, delete, insert, or_, select, true
 
 from queue_engine.core.database.database import TableStore
+from queue_engine.domain.culprit import REVERTED
 from queue_engine.domain.model import WHOLE_QUEUE, Repository
 from queue_engine.store.tables import audit_log, repositories, timeline
 
@@ -71,7 +72,7 @@ class ActionRecord:
 
 _CAUSED = (
     *("queued", "held", "not_ready", "refused", "cancelled", "failed", "landed", "landed_outside"),
-    *("priority", "paused", "resumed"),
+    *("priority", "paused", "resumed", REVERTED),
 )
 """Events that people cause, or that answer what they did."""
 _DEQUEUES = ("cancelled", "failed")

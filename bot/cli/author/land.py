@@ -1,4 +1,4 @@
-"""`imq land`: queue a pull request, and wait until it landed."""
+"""`imq land`: queue a pull request, and wait until it landed; `imq revert` and `imq reland` take it back and again."""
 
 import hashlib
 import json
@@ -382,3 +382,36 @@ def _wait(session: Session, found: FoundPullRequest, timeout: float | None) -> E
         return LandingWait(session, found.path, found.name, timeout).run()
     except KeyboardInterrupt:
         stop(ExitCode.INTERRUPTED, f"Stopped waiting. {found.name} stays queued; `imq why {found.number}` shows it.")
+
+
+@click.command(cls=AuthorCommand)
+@click.argument("number", type=click.IntRange(min=1))
+@repository_option
+@server_option
+@json_option
+def revert(number: int, repository: str | None, server: str | None, as_json: bool) -> None:
+    """Open the revert of NUMBER, which has landed, and queue it as a hotfix."""
+    _revert("revert", number, repository, server, as_json=as_json)
+
+
+@click.command(cls=AuthorCommand)
+@click.argument("number", type=click.IntRange(min=1))
+@repository_option
+@server_option
+@json_option
+def reland(number: int, repository: str | None, server: str | None, as_json: bool) -> None:
+    """Open the change of NUMBER, which was reverted, as a new pull request."""
+    _revert("reland", number, repository, server, as_json=as_json)
+
+
+def _revert(do: str, number: int, repository: str | None, server: str | None, *, as_json: bool) -> None:
+    session = open_session(server, as_json=as_json)
+    name = repository or repository_of_clone(session, clone_or_stop())
+    answer = session.call("POST", f"{repository_path(name)}/pulls/{number}/{do}")
+    session.refuse(answer)
+    if as_json:
+        echo_json(answer.body)
+    else:
+        echo(f"{name}#{number}: {answer.body['sentence'].replace('`', '')}")
+    if answer.body["reason"] is not None:
+        raise SystemExit(int(ExitCode.REFUSED))

@@ -24,6 +24,7 @@ from queue_engine.commands.commands import parse_priority, until
 from queue_engine.config.model import Policy
 from queue_engine.control import pauses
 from queue_engine.control.pauses import Control
+from queue_engine.domain.errors import StaleRead
 from queue_engine.domain.model import Repository
 from queue_engine.queries.control_effect import ControlKind, load_control_effect
 
@@ -39,6 +40,7 @@ _DONE: Mapping[str, str] = {
     "queued": "The pull request is queued.",
     "waits": "The pull request waits outside of its queue, and joins as soon as it is ready.",
     "gone": "Nothing changed: the pull request is not queued.",
+    "unread": "GitHub does not show the revert yet. Click again in some seconds, so that IMQ can queue it.",
 }
 """What the next page says after a form, by what was done."""
 
@@ -157,6 +159,28 @@ class Controls(Pages):
 
         return await self._move(request, repository, requeue)
 
+    @post(f"{routes.PULL}/revert")
+    async def revert(self, request: web.Request) -> web.Response:
+        """Open the revert of a landed pull request, and queue it as a hotfix."""
+        return await self._revert(request, reland=False)
+
+    @post(f"{routes.PULL}/reland")
+    async def reland(self, request: web.Request) -> web.Response:
+        """Open the change of a reverted pull request again."""
+        return await self._revert(request, reland=True)
+
+    async def _revert(self, request: web.Request, *, reland: bool) -> web.Response:
+        repository, login = await self._site.access.writable(request)
+
+        async def revert() -> str:
+            try:
+                done = await self._pulls.revert(repository, routes.number_of(request), by=login, reland=reland)
+            except StaleRead:
+                return "unread"
+            return done.sentence
+
+        return await self._move(request, repository, revert)
+
     async def _control(self, request: web.Request, control: Control, done: str) -> web.Response:
         branch = routes.branch_of(request)
         repository, login = await self._site.access.controllable(request)
@@ -180,7 +204,7 @@ class Controls(Pages):
         except MergePending:
             done = "merging"
         _log.info("pull_request_moved", repository=repository.full_name, number=number, done=done)
-        return self._site.see_other(request, pull_url(repository, number), _DONE[done])
+        return self._site.see_other(request, pull_url(repository, number), _DONE.get(done, done))
 
 
 async def _line(request: web.Request, name: str) -> str:

@@ -1,5 +1,6 @@
 """The page of a pull request: what it waits for, its tests and its history; and the records of landings."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from aiohttp import web
@@ -14,8 +15,10 @@ from bot.web.pages import wording
 from bot.web.pages.queue import known_policy
 from bot.web.pages.site import Pages, get
 from queue_engine.admission.enqueue import CONTROL_ROLES
+from queue_engine.admission.reverts import revert_of
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import Permission
+from queue_engine.domain.landing_record import LandingRecord
 from queue_engine.queries.check_view import check_views, load_usual_times
 from queue_engine.queries.pull_request_history import load_history, load_status_at
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
@@ -43,12 +46,15 @@ class PullRequestPage(Pages):
             past = None if at is None else await load_status_at(tx, repository.id, number, at)
             title = await _title(tx, repository.id, found)
             landings = await tx.landings.of_pull_request(repository.id, number)
+            revert = await revert_of(tx, repository.id, number)
+            reverted = revert is not None and bool(await tx.landings.of_pull_request(repository.id, revert))
             blocked = None
             if queue is not None and found.entry is not None and found.entry.blockers:
                 (blocked,) = blocker_states(queue, found.entry.blockers[:1])
             usual = {} if found.entry is None else await load_usual_times(tx, repository.id, found.base_branch or "")
         if queue is None and not history.events and found.rejected is None:
             raise ApiError(404, "IMQ knows no such pull request")
+        login, author = viewer(request).login, _author(found, landings)
         return await site.render(
             request,
             "pull_request.html",
@@ -65,7 +71,10 @@ class PullRequestPage(Pages):
             branch=found.base_branch or (history.events[0].base_branch if history.events else ""),
             policy=policy,
             controls=role in CONTROL_ROLES,
-            may_leave=_may_leave(viewer(request).login, role, found, policy),
+            may_leave=_may_act(login, role, author, policy),
+            may_revert=bool(landings) and not reverted and _may_act(login, role, None, policy),
+            may_reland=revert is not None and _may_act(login, role, author, policy),
+            revert=revert,
             text=wording,
             live=None if at or before else f"/events?repository={repository.full_name}&number={number}",
         )
@@ -79,11 +88,17 @@ async def _title(tx: Transaction, repository_id: int, found: PullRequestStatus) 
     return departures[-1].title if departures else None
 
 
-def _may_leave(login: str | None, role: Permission, found: PullRequestStatus, policy: Policy | None) -> bool:
-    """Whether the engine would let this person dequeue the pull request, or queue it again."""
+def _author(found: PullRequestStatus, landings: Sequence[LandingRecord]) -> str | None:
+    """Return the author of a queued or landed pull request."""
+    if found.entry is not None:
+        return found.entry.entry.author
+    return landings[-1].record["members"][-1]["author"] if landings else None
+
+
+def _may_act(login: str | None, role: Permission, author: str | None, policy: Policy | None) -> bool:
+    """Whether the engine lets this person do what people who may queue may do, and this author."""
     if login is None or role is Permission.NONE:
         return False
-    author = None if found.entry is None else found.entry.entry.author
     is_author = author is not None and author.casefold() == login.casefold()
     return is_author or may_queue(policy or Policy(), login, role) is None
 

@@ -10,8 +10,9 @@ from queue_engine.admission.reverts import open_revert, queue_revert, revert_cul
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
-from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.facts import Commit, HeadPush, Permission, PullRequest, Snapshot
 from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
 from tests.store.test_landing_records import record
@@ -34,9 +35,22 @@ class GitHub:
         """Whether people close a pull request just before IMQ reads it by a snapshot."""
         self.pushed: str | None = None
         """The commit of each revert, if somebody pushes just after GitHub made it."""
+        self.pushes: tuple[HeadPush, ...] = ()
+        """GitHub's history of each revert's branch."""
+        self.message = ""
+        """That of the landed commit."""
 
     async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
         return tuple(each for each in self.pulls.values() if each.open)
+
+    async def head_pushes(self, *_: object) -> tuple[HeadPush, ...]:
+        return self.pushes
+
+    async def commit(self, _repository: object, sha: str) -> Commit:
+        return Commit(sha, "tree", (), message=self.message)
+
+    async def permission(self, *_: object) -> Permission:
+        return Permission.WRITE
 
     async def own_login(self) -> str:
         return "imq[bot]"
@@ -109,10 +123,24 @@ async def culprit_job(engine: Engine) -> Job:
     return cast(Job, SimpleNamespace(request={"queue_id": queue.id, "search": search.id}))
 
 
-@pytest.mark.parametrize("changes", [{"title": 'Revert "Change"'}, {"head_branch": "revert-7-change"}])
-async def test_culprit_that_is_a_revert_is_left_to_people(sqlite_database: Database, changes: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"title": 'Revert "Change"'}, ""),
+        ({"title": "Reland: Change"}, ""),
+        ({"head_branch": "revert-7-change"}, ""),
+        ({"author": "imq[bot]"}, ""),
+        ({"body": "Too slow.\n\nReverts acme/widgets#7"}, ""),
+        ({"body": "This reverts commit 1234567."}, ""),
+        ({}, "Faster again\n\nThis reverts commit 1234567."),
+    ],
+)
+async def test_culprit_that_may_be_a_revert_is_left_to_people(
+    sqlite_database: Database, changes: dict[str, str], message: str
+) -> None:
     """P5: IMQ and people would revert each other for ever."""
     github = GitHub(replace(LANDED, **cast(Any, changes)))
+    github.message = message
     engine = engine_with(sqlite_database, github)
     await revert_culprit(engine, await culprit_job(engine))
     assert github.made == []
@@ -129,3 +157,42 @@ async def test_revert_that_is_not_queued_is_not_announced_as_queued(sqlite_datab
         [search] = await tx.culprits.of_queue(job.request["queue_id"])
         assert await tx.entries.of_repository(REPOSITORY.id) == ()
     assert (github.made, search.revert) == ([2], None)
+
+
+@pytest.mark.parametrize("body", ["It reverts nothing.", "See #7, which reverts #5"])
+async def test_culprit_that_is_no_revert_is_reverted(sqlite_database: Database, body: str) -> None:
+    """Other words about reverts are no sign of one."""
+    github = GitHub(replace(LANDED, body=body))
+    github.pushed = "elsewhere"
+    engine = engine_with(sqlite_database, github)
+    await revert_culprit(engine, await culprit_job(engine))
+    assert github.made == [2]
+
+
+MADE = HeadPush("0" * 40, REVERT.head_sha, NOW, "imq[bot]")
+
+
+@pytest.mark.parametrize(
+    ("pushes", "reason"),
+    [
+        ((), Reason.HEAD_CHANGED),
+        ((replace(MADE, by="mona"),), Reason.HEAD_CHANGED),
+        ((replace(MADE, after="another"),), Reason.HEAD_CHANGED),
+        ((replace(MADE, before="made"), replace(MADE, after="made")), Reason.HEAD_CHANGED),
+        ((MADE,), Reason.LABEL_WITHOUT_RIGHT),
+    ],
+)
+async def test_revert_whose_commit_was_never_stored_needs_githubs_proof_of_it(
+    sqlite_database: Database, pushes: tuple[HeadPush, ...], reason: Reason
+) -> None:
+    """P4: a job died after GitHub's answer, and people may have pushed since. The proved one gets to the next rule."""
+    github = GitHub(REVERT)
+    github.pushes = pushes
+    engine = engine_with(sqlite_database, github)
+    object.__setattr__(github, "permission", no_permission)
+    done = await queue_revert(engine, REPOSITORY, LANDED, by="ada")
+    assert (done.number, done.refused and done.refused.reason) == (9, reason)
+
+
+async def no_permission(*_: object) -> Permission:
+    return Permission.NONE

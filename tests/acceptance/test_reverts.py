@@ -1,0 +1,137 @@
+"""People take back what landed, and land it again, by the API, the pages and the command line: as by `/revert`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bot.cli.console import ExitCode
+from bot.cli.queue_files import audit_lines
+from tests.acceptance.callers import Caller, caller
+from tests.acceptance.page_readers import reader
+from tests.acceptance.pull_request_calls import HOME
+from tests.acceptance.test_author_commands import Author
+from tests.acceptance.test_author_commands import author as author
+from tests.acceptance.test_queue_pages import PULLS
+from tests.acceptance.world import LABEL, LAG, REPOSITORY, World, a_world
+
+
+async def landed(world: World, **more: Any) -> Any:
+    """A pull request that has landed."""
+    pull = world.open("add", **more)
+    await world.settle()
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    return pull
+
+
+def pull_of(world: World, number: int) -> Any:
+    """The pull request of this number, on GitHub."""
+    return world.repository.record.pulls[number]
+
+
+async def until_merged(world: World, number: int) -> None:
+    """Wait until GitHub has merged this one, and IMQ knows."""
+    await world.until(lambda: pull_of(world, number).merged)
+    await world.settle()
+
+
+async def test_api_reverts_and_relands_for_those_who_may_by_a_command(
+    world: World, session: aiohttp.ClientSession, mona: Caller
+) -> None:
+    """P2, P4: repeated calls open nothing more; the revert lands as a hotfix, and its change waits for a person."""
+    tria = await caller(world, session, "tria")
+    pull = await landed(world)
+    path = f"{HOME}/pulls/{pull.number}"
+    refused = await tria.ask("POST", f"{path}/revert")
+    assert (refused.status, refused.body["reason"]) == (403, "label_without_right")
+    assert (await mona.ask("POST", f"{path}/reland")).status == 409
+    done = await mona.ask("POST", f"{path}/revert")
+    revert = done.body["opened"]
+    assert (done.status, done.body["queued"], done.body["reason"]) == (200, True, None)
+    assert (await mona.ask("POST", f"{path}/revert")).body["opened"] == revert
+    assert (await mona.ask("POST", f"{path}/reland")).status == 409, "the revert has not landed"
+    await until_merged(world, revert)
+    assert (await tria.ask("POST", f"{path}/reland")).status == 403
+    again = await mona.ask("POST", f"{path}/reland")
+    assert (again.status, again.body["queued"]) == (200, False)
+    assert pull_of(world, again.body["opened"]).title == f"Reland: {pull.record.title}"
+    waiting = world.open("waiting")
+    assert (await mona.ask("POST", f"{HOME}/pulls/{waiting.number}/revert")).status == 409
+    lines = [json.loads(line) async for line in audit_lines(world.bot.engine.store, None)]
+    logged = [(each["number"], each["by"], each["data"]["revert"]) for each in lines if each["action"] == "reverted"]
+    assert logged == [(pull.number, "mona", revert), (revert, "mona", again.body["opened"])]
+
+
+async def test_revert_that_github_refuses_or_somebody_pushed_to_says_so(world: World, mona: Caller) -> None:
+    """P4, P6: the words of GitHub are quoted; a push to the open revert is consented to by no one."""
+    pull = await landed(world)
+    path = f"{HOME}/pulls/{pull.number}/revert"
+    world.repository.push("main", {"add.py": "changed\n"}, "Change it", by="rhea")
+    conflict = await mona.ask("POST", path)
+    assert (conflict.status, conflict.body["detail"]) == (422, "This pull request could not be reverted automatically.")
+    world.repository.push("main", {"add.py": "add\n"}, "Change it back", by="rhea")
+    done = await mona.ask("POST", path)
+    other = pull_of(world, done.body["opened"])
+    world.repository.push(other.head_branch, {"more.py": "1\n"}, "More", by="rhea")
+    await world.settle()
+    pushed = await mona.ask("POST", path)
+    assert (pushed.body["opened"], pushed.body["queued"], pushed.body["reason"]) == (
+        other.number,
+        False,
+        "head_changed",
+    )
+
+
+async def test_pages_show_the_buttons_to_those_who_may_and_the_author_relands(world: World) -> None:
+    """P4, P6: one path with the command; tria may not queue, but may land her own change again."""
+    pull = await landed(world, by=None, fork_of="tria")
+    address = f"{PULLS}/{pull.number}"
+    async with reader(world, "mona") as mona, reader(world, "tria") as tria:
+        buttons = [f"{address}/revert", f"{address}/reland"]
+        assert [each for each in buttons if each in (await tria.get(address)).forms] == []
+        assert [each for each in buttons if each in (await mona.get(address)).forms] == buttons[:1]
+        assert (await tria.post(f"{address}/revert")).status == 409
+        page = await mona.post(f"{address}/revert")
+        assert "reverts it, and is queued as a hotfix." in page.text
+        [revert] = [each.number for each in world.repository.record.pulls.values() if each.title.startswith("Revert")]
+        assert f"Reverted by #{revert}" in page.text
+        assert (await tria.post(f"{address}/reland")).status == 409
+        await until_merged(world, revert)
+        assert [each for each in buttons if each in (await mona.get(address)).forms] == buttons[1:]
+        assert [each for each in buttons if each in (await tria.get(address)).forms] == buttons[1:]
+        assert "has the same change. Queue it once it is ready." in (await tria.post(f"{address}/reland")).text
+        assert f"Reland: {pull.record.title}" in [each.title for each in world.repository.record.pulls.values()]
+
+
+@pytest.mark.process
+async def test_author_reverts_and_relands_by_the_command_line(author: Author) -> None:
+    """The same calls, with exit codes that scripts tell apart."""
+    world = author.world
+    pull = await landed(world)
+    number = str(pull.number)
+    assert "No revert of" in (await author.imq("reland", number, code=ExitCode.REFUSED)).output
+    done = await author.imq("revert", number)
+    [revert] = [each.number for each in world.repository.record.pulls.values() if each.title.startswith("Revert")]
+    assert done.output == f"{REPOSITORY}#{number}: #{revert} reverts it, and is queued as a hotfix.\n"
+    await until_merged(world, revert)
+    again = json.loads((await author.imq("reland", number, "--json")).output)
+    assert (again["queued"], pull_of(world, again["opened"]).title) == (False, f"Reland: {pull.record.title}")
+
+
+async def test_revert_that_reads_do_not_show_yet_is_queued_by_the_second_try(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """P2: at lag, program and person are told to try again, and one revert is opened."""
+    async with a_world(tmp_path, lag=LAG) as world:
+        mona = await caller(world, session)
+        pull = await landed(world)
+        path = f"{HOME}/pulls/{pull.number}/revert"
+        first = await mona.ask("POST", path, key="one")
+        await world.pass_time(LAG * 2)
+        done = await mona.ask("POST", path, key="one")
+        assert (first.status, done.status, done.body["queued"]) == (503, 200, True)
+        await until_merged(world, done.body["opened"])
