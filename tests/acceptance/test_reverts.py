@@ -125,7 +125,7 @@ async def test_author_reverts_and_relands_by_the_command_line(author: Author) ->
 async def test_revert_that_reads_do_not_show_yet_is_queued_by_the_second_try(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
-    """P2: at lag, program and person are told to try again, and one revert is opened."""
+    """P2: at lag the first answer asks the program to try again, and one revert is opened."""
     async with a_world(tmp_path, lag=LAG) as world:
         mona = await caller(world, session)
         pull = await landed(world)
