@@ -107,7 +107,7 @@ def posterior(
             elif each.on_base and culprit > last:
                 fails = max(BASE_FLAKE, flake_rate(failures, runs))
             else:
-                # Each result tells of the rate, too: of a check without history a second flake is no surprise.
+                # Each result is history, too: of a check without any, a second flake is no surprise.
                 fails = flake_rate(failures, runs)
                 failures, runs = failures + (not each.passed), runs + 1
             weights[culprit] *= 1 - fails if each.passed else fails

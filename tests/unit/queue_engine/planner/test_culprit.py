@@ -106,7 +106,7 @@ def test_fault_that_shows_only_now_and_then_has_no_other_change_reverted(seeds: 
     assert sum(found.reverted is not None for _, found in cases) >= 0.2 * len(cases)
 
 
-def test_history_of_a_check_says_how_much_one_failure_tells() -> None:
+def test_history_of_a_check_says_how_much_one_failure_weighs() -> None:
     """P5: after the same results a check that flakes in a fifth of its runs names no one yet."""
     made = [CommitResult(0, passed=True, at=NOW), CommitResult(1, passed=False, at=NOW)]
     search = replace(a_search(2), results=(*a_search(2).results * 2, *made))
