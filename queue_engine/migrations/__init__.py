@@ -1,11 +1,12 @@
 """Migrate any older database, or an empty one, to this version's tables.
 
-Lives here: the Alembic environment and the revisions, run in-process. A new revision is a module in `versions`,
-written by hand beside its predecessors, and `HEAD` names it; a test holds that together they make exactly the tables
-of the code, on both databases. A revision that has been released is never edited, and imports no table: tables change
-after it. Revisions after a release only add what its processes tolerate, because both run during a rolling upgrade
-(CONTRIBUTING.md, "Releasing"); `tests/store/test_expanding_revisions.py` holds that. The old processes do not know the
-new revision, so `migrate` stores the oldest revision whose code may run on its tables.
+Lives here: the Alembic environment and the revisions, run in-process. An empty database gets the tables of the code. A
+new revision is a module in `versions`, written by hand beside its predecessors, and `HEAD` names it. A test holds that
+revisions turn the tables of each release into exactly those of the code, on both databases. A revision that has been
+released is never edited, and imports no table: tables change after it. Revisions after a release only add what its
+processes tolerate, because both run during a rolling upgrade (CONTRIBUTING.md, "Releasing");
+`tests/store/test_expanding_revisions.py` holds that. The old processes do not know the new revision, so `migrate`
+stores the oldest revision whose code may run on its tables.
 
 May not live here: statements that the running bot needs.
 """
@@ -67,10 +68,8 @@ class MigrationError(Exception):
     """The database was migrated by a newer version of IMQ, which this version does not tolerate."""
 
 
-async def migrate(
-    database: Database, revision: str | None = None, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-) -> None:
-    """Bring the database to `revision`, by default `HEAD`, in one transaction.
+async def migrate(database: Database, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    """Bring the database to `HEAD`, in one transaction.
 
     Processes that do this at the same time do it one after the other, and all but the first find nothing to do. On
     PostgreSQL the transaction gives up a table that others use for longer than 0.2 seconds, and starts over after
@@ -78,12 +77,11 @@ async def migrate(
 
     A newer database remains as it is, if this code may run on it. Raises MigrationError if not.
     """
-    revision = revision or HEAD
-    if await current(database) == revision:
+    if await current(database) == HEAD:
         return
     for left in reversed(range(_TRIES)):
         try:
-            await _migrate(database, revision)
+            await _migrate(database)
         except Exception as error:
             if not left or database.dialect == "sqlite":
                 raise
@@ -107,18 +105,18 @@ async def migration_state(database: Database) -> MigrationState:
         return await connection.run_sync(_state)
 
 
-async def _migrate(database: Database, revision: str) -> None:
+async def _migrate(database: Database) -> None:
     before = await current(database)
     async with database.transaction() as connection:
         if database.dialect == "postgresql":
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
             await connection.execute(text(f"SET LOCAL lock_timeout = {round(1000 * _LOCK_SECONDS)}"))
-        migrated = await connection.run_sync(_upgrade, revision)
+        migrated = await connection.run_sync(_upgrade)
     if migrated:
-        _log.info("database_migrated", before=before, revision=revision)
+        _log.info("database_migrated", before=before, revision=HEAD)
 
 
-def _upgrade(connection: Connection, revision: str) -> bool:
+def _upgrade(connection: Connection) -> bool:
     """Run the missing revisions; return whether there were any."""
     if _state(connection) is MigrationState.TOO_NEW:
         present = _present_revision(connection)
@@ -130,7 +128,7 @@ def _upgrade(connection: Connection, revision: str) -> bool:
         return False
     from queue_engine.migrations import run
 
-    run.upgrade(connection, revision)
+    run.upgrade(connection, HEAD)
     _store_oldest(connection, OLDEST)
     return True
 

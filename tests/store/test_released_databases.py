@@ -18,7 +18,10 @@ from tests.support.release_databases import load, released
 
 @pytest.mark.parametrize("version", sorted(released()))
 async def test_database_of_a_release_becomes_one_of_this_version(empty_database: Database, version: str) -> None:
-    """P2, P3, P4: order, consent, pauses, comments and waiting work of the release remain."""
+    """P2, P3, P4: order, consent, pauses, comments and waiting work of the release remain.
+
+    A changed table without a revision fails.
+    """
     await load(empty_database, version)
     assert await current(empty_database) == released()[version]
     await migrate(empty_database)

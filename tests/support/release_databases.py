@@ -1,7 +1,7 @@
 """Databases of releases: rows that a release stored, kept so that each later version can be tested on them.
 
-`make release-database` writes that of the present version, with the tables of the present head: a queue in flight with
-everything that an operator has. `load` makes it a database again, on SQLite or PostgreSQL, at the release's revision.
+`make release-database` writes that of the present version, with its tables as statements for both databases: a queue
+in flight with everything that an operator has. `load` makes it a database again, at the release's revision.
 """
 
 import asyncio
@@ -12,11 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, DateTime, MetaData, null, text
+from sqlalchemy import Connection, DateTime, Dialect, MetaData, null, text
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from bot import __version__
 from docs.generate import ROOT
-from queue_engine.core.database.database import Database
+from queue_engine.core.database.database import Database, metadata
 from queue_engine.domain.model import EntryStatus, Pause, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import HEAD, migrate
@@ -40,8 +43,12 @@ def released() -> dict[str, str]:
 async def load(database: Database, version: str) -> None:
     """Make an empty database that of a release. Raises FileNotFoundError for a release that is none."""
     content = json.loads((FOLDER / f"{version}.json").read_text(encoding="utf-8"))
-    await migrate(database, content["revision"])
     async with database.transaction() as connection:
+        for statement in content["tables"][database.dialect]:
+            await connection.execute(text(statement))
+        names = {"revision": content["revision"]}
+        await connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        await connection.execute(text("INSERT INTO alembic_version VALUES (:revision)"), names)
         await connection.run_sync(_insert, content["rows"])
 
 
@@ -82,7 +89,19 @@ async def _made(file: Path) -> dict[str, Any]:
             rows = await connection.run_sync(_dump)
     finally:
         await database.close()
-    return {"version": __version__, "revision": HEAD, "rows": rows}
+    return {"version": __version__, "revision": HEAD, "rows": rows, "tables": _tables()}
+
+
+def _tables() -> dict[str, list[str]]:
+    """Return the statements that make the tables of the code, by database."""
+    made: list[ExecutableDDLElement] = []
+    for table in metadata.sorted_tables:
+        made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=lambda index: str(index.name)))]
+    dialects: dict[str, Dialect] = {"postgresql": PGDialect(), "sqlite": SQLiteDialect()}  # type: ignore[no-untyped-call]
+    return {
+        name: [" ".join(str(each.compile(dialect=dialect)).split()) for each in made]
+        for name, dialect in dialects.items()
+    }
 
 
 def _dump(connection: Connection) -> dict[str, list[dict[str, Any]]]:
