@@ -59,7 +59,7 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         # What is read lies between writes; that every instant there is safe is shown on one database.
         reading = database_url.startswith("sqlite")
         theatre.kill_once_at_each_step(reading=reading)
-        # A job that met ten deaths in a row is given up: the first pull request meets the steps of queueing alone.
+        # The first pull request meets the steps of queueing alone.
         pulls[0].label(LABEL, by="mona")
         await theatre.until(lambda: pulls[0].merged)
         for pull in (red, *pulls[1:]):

@@ -88,7 +88,6 @@ async def test_bulk_call_killed_at_each_step_queues_and_lands_each_pull_request_
         pulls[0].label(LABEL, by="mona")
         await theatre.until(lambda: pulls[0].merged)
         token = await token_of(theatre, "mona")
-        # A job that met many deaths in a row is given up, with the status 503: what is read lies between writes.
         theatre.kill_once_at_each_step(reading=False)
         items = [{"number": pull.number} for pull in pulls[1:]] + [{"number": 999}]
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": str(uuid4())}
