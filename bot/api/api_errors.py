@@ -19,6 +19,7 @@ from queue_engine.domain.errors import (
     NotFound,
     RateLimitError,
     ReadLagError,
+    RequestOrderError,
     StaleRead,
     Unauthorized,
     Unavailable,
@@ -139,6 +140,10 @@ def known_error(request: web.Request, error: Exception) -> ApiError | None:
             return ApiError(409, "another call has taken over this request", retry_after=timedelta(0))
         case SlotsBusy():
             return ApiError(429, "queue full", retry_after=RETRY_AFTER_OUTAGE)
+        case RequestOrderError():
+            return ApiError(
+                503, "IMQ first answers an earlier request for this base branch", retry_after=error.retry_after
+            )
         case GitHubError():
             return _from_github_error(error)
     if fault_of(error) is None:

@@ -25,11 +25,13 @@ from bot.api.permissions import Access, budget_key, check_waiting
 from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
+from queue_engine.admission.request_order import CALL_JOB, EARLIER_REQUEST, RequestOrder, call_delivery
 from queue_engine.core.jobs.job import Hold, Job, JobResult, JobStatus, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
-from queue_engine.domain.errors import RateLimitError, StaleRecord
+from queue_engine.domain.errors import RateLimitError, RequestOrderError, StaleRecord
 from queue_engine.domain.model import Repository
+from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 from queue_engine.store.request_records import RequestKind, RequestRecord
@@ -93,7 +95,7 @@ class ProcessAnswer(AnswerModel):
     version: str = ""
 
 
-BULK_JOB, EXPIRY_JOB = "bulk_enqueue", "bulk_expiry"
+EXPIRY_JOB = "bulk_expiry"
 
 KEPT = timedelta(hours=72)
 """How long the results of a call can be read, as long as its Idempotency-Key is remembered."""
@@ -130,7 +132,7 @@ class BulkRoutes(Routes):
         repository, login = await allowed(request)
         process_id = uuid4().hex
         async with self._engine.change() as change:
-            waiting = await change.tx.jobs.unfinished_requests(BULK_JOB, "")
+            waiting = await change.tx.jobs.unfinished_requests(CALL_JOB, "")
             check_waiting(sum(each["owner"] == budget_key(token) for each in waiting), len(call.pulls))
             made = [
                 BulkRequest(
@@ -143,7 +145,7 @@ class BulkRoutes(Routes):
                 for item in call.pulls
             ]
             jobs = [(process_id, each) for each in made]
-            ids = await change.tx.jobs.enqueue_all(kind=BULK_JOB, requests=jobs, now=change.now)
+            ids = await change.tx.jobs.enqueue_all(kind=CALL_JOB, requests=jobs, now=change.now)
             asked = RequestKind.CALL, "enqueue", login, change.now, process_id
             pairs = zip(ids, (item.number for item in call.pulls), strict=True)
             await change.tx.requests.add([RequestRecord(each, repository, number, *asked) for each, number in pairs])
@@ -198,15 +200,18 @@ class BulkJobs:
         self._access = access
         self._waits = waits
         self._pulls = PullRequests(engine)
+        self._order = RequestOrder(engine)
 
     def handlers(self) -> Mapping[str, Handler | ResultHandler]:
         """Return the handler of each kind of job."""
-        return {BULK_JOB: ResultHandler(self._queue, self._settled), EXPIRY_JOB: self._expire}
+        return {CALL_JOB: ResultHandler(self._queue, self._settled), EXPIRY_JOB: self._expire}
 
     async def _queue(self, job: Job) -> Outcome:
         """Queue one pull request, if the token still allows it; a refusal is a result, too."""
         asked = BulkRequest.model_validate(job.request)
+        attempt = RequestRetry(order=job.seq, awaited=job.holds.get(EARLIER_REQUEST, 0))
         try:
+            await self._order.await_again(attempt)
             async with self._engine.store.reading() as tx:
                 token = await tx.tokens.by_id(asked.token_id, self._engine.clock.now())
                 repository = await tx.repositories.by_id(asked.repository_id)
@@ -218,7 +223,13 @@ class BulkJobs:
             if await _is_done(self._engine, repository, asked.item.number, job):
                 return await self._done_before(repository, asked.item.number)
             status, body = await self._pulls.enqueue(
-                repository, asked.item.number, asked.item, by=login, delivery=_delivery(job), finish=_nothing_to_finish
+                repository,
+                asked.item.number,
+                asked.item,
+                by=login,
+                delivery=call_delivery(job),
+                finish=_nothing_to_finish,
+                in_order=self._order.of(repository, attempt),
             )
             return _result(status, body)
         except ApiError as error:
@@ -228,6 +239,8 @@ class BulkJobs:
             return _result(error.status, error.body)
         except RateLimitError as limited:
             return Hold(limited.retry_after)
+        except RequestOrderError as early:
+            return Hold(early.retry_after, EARLIER_REQUEST)
         except StaleRecord:
             return Hold(timedelta(0))
         except Exception as error:
@@ -267,18 +280,13 @@ async def _is_done(engine: Engine, repository: Repository, number: int, job: Job
     """Return whether a run of this job queued the pull request; its process may have died afterwards."""
     async with engine.store.reading() as tx:
         events = await tx.timeline.of_pull_request(repository.id, number)
-    return any(event.delivery == _delivery(job) for event in events)
-
-
-def _delivery(job: Job) -> str:
-    """Return the id by which the events of this job are found."""
-    return f"bulk:{job.id}"
+    return any(event.delivery == call_delivery(job) for event in events)
 
 
 async def _jobs(tx: Transaction, process_id: str) -> tuple[Job, ...]:
     """Return the jobs of a bulk call, in its order; none for a process of another kind."""
     found = (*await tx.jobs.get_results(process_id), *await tx.jobs.unfinished(process_id))
-    return tuple(sorted((job for job in found if job.kind == BULK_JOB), key=lambda job: job.seq))
+    return tuple(sorted((job for job in found if job.kind == CALL_JOB), key=lambda job: job.seq))
 
 
 def _may_read(token: Token, request: BulkRequest) -> bool:

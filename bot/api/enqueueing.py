@@ -2,15 +2,18 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from bot.api.api_errors import RETRY_AFTER_OUTAGE, ApiError
 from bot.api.views import DequeuedAnswer, QueueCall, QueuedAnswer, RevertAnswer, as_json, state_fields
 from notifications.texts import reason_texts
 from queue_engine.admission import enqueue
-from queue_engine.admission.case import load_case
+from queue_engine.admission.case import InOrder, load_case
 from queue_engine.admission.enqueue import MergePending, NotQueued, Queued, authorize_dequeue, dequeue_by_user
 from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.admission.reverts import request_revert
 from queue_engine.commands.commands import PRIORITIES
 from queue_engine.config.model import Policy
@@ -72,15 +75,32 @@ class PullRequests:
         return QueuedAnswer.of(entry, queued.policy, found).model_dump(mode="json")
 
     async def enqueue(
-        self, repository: Repository, number: int, call: QueueCall, *, by: str, delivery: str | None, finish: Finish
+        self,
+        repository: Repository,
+        number: int,
+        call: QueueCall,
+        *,
+        by: str,
+        delivery: str | None,
+        finish: Finish,
+        in_order: InOrder | None = None,
     ) -> tuple[int, Any]:
         """Queue a pull request, and set its priority if the call has one; returns the status and the answer.
 
-        `finish` is called only where the answer is stored with a priority. Raises ApiError and GitHubError.
+        `finish` is called only where the answer is stored with a priority. `in_order` is that of a stored call, which
+        is put off; any other call waits here. Raises ApiError, RequestOrderError and GitHubError.
         """
-        async with self.refusals(repository, number):
+
+        async def attempt(in_order: InOrder) -> Queued:
             case = await load_case(self._engine, repository, number, delivery=delivery)
-            queued = await enqueue.enqueue(self._engine, case, by=by, head_sha=call.head_sha)
+            case = replace(case, in_order=in_order)
+            return await enqueue.enqueue(self._engine, case, by=by, head_sha=call.head_sha)
+
+        async with self.refusals(repository, number):
+            if in_order is None:
+                queued = await RequestOrder(self._engine).call(repository, attempt)
+            else:
+                queued = await attempt(in_order)
             status = 202 if queued.new else 200
             if call.priority is not None:
 
@@ -139,22 +159,26 @@ class PullRequests:
     ) -> Queued:
         """Queue the present head at the end; `joins`: also of a pull request that is not queued.
 
-        Raises RejectionError, NotQueued, MergePending, SlotsBusy and GitHubError.
+        Raises RejectionError, NotQueued, MergePending, SlotsBusy, RequestOrderError and GitHubError.
         """
 
-        async def attempt() -> Queued:
+        async def attempt(in_order: InOrder) -> Queued:
             case = await load_case(self._engine, repository, number, delivery=delivery)
             call = enqueue.enqueue if joins and case.entry is None else enqueue.requeue
-            return await call(self._engine, case, by=by, head_sha=head_sha)
+            return await call(self._engine, replace(case, in_order=in_order), by=by, head_sha=head_sha)
 
-        return await _retry_on_conflict(attempt)
+        return await RequestOrder(self._engine).call(
+            repository, lambda in_order: _retry_on_conflict(partial(attempt, in_order))
+        )
 
     async def revert(self, repository: Repository, number: int, *, by: str, reland: bool) -> RevertAnswer:
         """Open and queue the revert of a landed pull request; with `reland` open a reverted one's change again.
 
         Raises ApiError, RejectionError and GitHubError.
         """
-        done = await request_revert(self._engine, repository, number, by=by, reland=reland)
+        done = await RequestOrder(self._engine).call(
+            repository, partial(request_revert, self._engine, repository, number, by=by, reland=reland)
+        )
         if not done.landed:
             raise ApiError(409, _NOT_REVERTED if reland else _NOT_LANDED)
         if done.number is None:

@@ -21,7 +21,7 @@ from bot.webhooks.payloads import (
     StatusEvent,
     WorkflowRunEvent,
 )
-from queue_engine.commands.commands import commands_in
+from queue_engine.commands.commands import commands_in, may_join
 from queue_engine.domain import webhooks
 from queue_engine.domain.known_facts import (
     DEFAULT_BRANCH,
@@ -252,6 +252,7 @@ def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
                 **common,
                 review_id=review.id,
                 commands=commands,
+                joins=may_join(commands),
                 head_sha=review.commit_id or "",
                 association=review.author_association,
                 author=pull.user.login if pull.user else None,
@@ -286,6 +287,7 @@ def _comment(event: CommentEvent, delivery: _Delivery) -> webhooks.WebhookEvent 
         number=event.issue.number,
         comment_id=event.comment.id,
         commands=commands,
+        joins=may_join(commands),
         association=event.comment.author_association,
         author=event.issue.user.login if event.issue.user else None,
         updated_at=max(stamps, default=None),

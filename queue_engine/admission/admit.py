@@ -1,6 +1,5 @@
 """Admit pull requests: read the facts, check the eligibility, and store the result."""
 
-from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -51,19 +50,8 @@ Admission = Entry | Answer
 """The result of an enqueue request: the queued entry, or the answer of the eligibility check."""
 
 
-InOrder = Callable[[str, Collection[str]], Awaitable[None]]
-"""Waits for the earlier requests to queue a pull request for a base branch, by its trigger labels."""
-
-
-async def _at_once(branch: str, labels: Collection[str]) -> None:
-    """Wait for no earlier request."""
-
-
-async def handle_enqueue_request(engine: Engine, request: EnqueueRequest, *, in_order: InOrder = _at_once) -> None:
-    """Check the eligibility of a pull request that is not queued, and store the answer. Raises GitHubError.
-
-    `in_order` waits for earlier requests: facts are read concurrently, entries are stored in order (P3).
-    """
+async def handle_enqueue_request(engine: Engine, request: EnqueueRequest) -> None:
+    """Check the eligibility of a pull request that is not queued, and store the answer. Raises as `admit` does."""
     repository, number = request.case.repository, request.case.number
     async with engine.store.reading() as tx:
         before = await rejection_history(tx, repository.id, number)
@@ -72,7 +60,7 @@ async def handle_enqueue_request(engine: Engine, request: EnqueueRequest, *, in_
             await announce_ignored(engine, repository, number, request.by, request.case.delivery)
         return
     if (asked := await read_request(engine, request, before)) is not None:
-        await admit(engine, *asked, in_order=in_order)
+        await admit(engine, *asked)
 
 
 async def read_request(
@@ -192,19 +180,20 @@ async def admit(
     taken: Snapshot,
     *,
     answered: bool = False,
-    in_order: InOrder = _at_once,
 ) -> Admission:
     """Judge a pull request by facts just read, and store the result.
 
     With `answered` the caller answers the requester: a rejected request stores nothing. Raises GitHubError when the
     branch's rules cannot be read, and StaleRecord if the replaced entry changed since it was read. Unless the request
-    `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored.
+    `may_wait` for room, raises SlotsBusy when the queue is full: then nothing is stored. Raises RequestOrderError while
+    an earlier request has no answer: facts are read concurrently, entries are stored in order (P3).
     """
     request, taken, requirements = await with_requirements(engine, request, taken)
     case, pull = request.case, taken.pull
     repository, policy = case.repository, case.policy
     left = case.entry if request.leaves_for is not None else None
-    await in_order(pull.base_branch, policy.trigger_labels)
+    if case.in_order is not None:
+        await case.in_order(pull.base_branch, policy)
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)

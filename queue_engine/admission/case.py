@@ -4,7 +4,8 @@ Handlers of webhooks, commands and API calls, and the reconciler, load a case an
 compares the entry with that of the case by its version. A case is loaded again only after such a comparison failed.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from queue_engine.config.model import Policy
@@ -12,7 +13,11 @@ from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, Repository
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Engine
+
+InOrder = Callable[[str, Policy], Awaitable[None]]
+"""Waits for the earlier requests to join the queue of a base branch, by its policy. Raises RequestOrderError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,10 @@ class Case:
     """The pull request with its effective labels, once it was read for this event."""
     governed: tuple[str, Policy] | None = None
     """The base branch whose policy was loaded, and that policy."""
+    attempt: RequestRetry = field(default_factory=RequestRetry)
+    """Of a request that was stored as a job: since when it counts."""
+    in_order: InOrder | None = None
+    """None: no earlier request is awaited; see `queue_engine.admission.request_order`."""
 
     @property
     def policy(self) -> Policy:
@@ -77,8 +86,6 @@ class EnqueueRequest:
     arrived_at: datetime | None = None
     """When the request was made, if long ago, as after a failure, or for a label whose webhook was lost: the entry gets
     the position of that time (P3)."""
-    stored_at: datetime | None = None
-    """When the label's webhook was stored; None where none was, so that the request counts from now."""
     source: ConsentKind = ConsentKind.LABEL
     sets_label: str | None = None
     """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""

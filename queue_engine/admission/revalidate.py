@@ -270,6 +270,8 @@ async def _judge_readiness(
     taken, requirements, answer = await readiness_of(engine, entry, before, taken, policy)
     if isinstance(answer, Reject):
         return await _end(engine, case, entry, answer)
+    if isinstance(answer, Admit) and case.in_order is not None:
+        await case.in_order(entry.base_branch, policy)
     async with engine.change() as change:
         found = await behind_shared_head(change.tx.entries, repository, taken.pull, policy, answer)
         match await in_landing_order(change, repository, entry.queue_id, policy, found):

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from queue_engine.admission.case import Case
+from queue_engine.admission.case import Case, InOrder
 from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.core.jobs.job import Job
@@ -63,11 +63,19 @@ def _lagging() -> Iterator[None]:
 
 
 async def request_revert(
-    engine: Engine, repository: Repository, number: int, *, by: str, reland: bool = False, taken: Snapshot | None = None
+    engine: Engine,
+    repository: Repository,
+    number: int,
+    in_order: InOrder | None = None,
+    *,
+    by: str,
+    reland: bool = False,
+    taken: Snapshot | None = None,
 ) -> Revert:
     """Revert a landed pull request for a person who may queue it; or with `reland` revert its revert, unqueued.
 
-    The author may reland, too. `taken` is a snapshot that the caller has just read. Raises RejectionError, GitHubError.
+    The author may reland, too. `taken` is a snapshot that the caller has just read. Raises RejectionError, GitHubError,
+    and RequestOrderError while an earlier request has no answer.
     """
     if taken is None:
         taken = await engine.github.snapshot(repository, number, login=by)
@@ -86,13 +94,22 @@ async def request_revert(
         return Revert(landed=False)
     if reland:
         return await open_revert(engine, repository, pull, by=by, title=title)
-    return await queue_revert(engine, repository, pull, by=by)
+    return await queue_revert(engine, repository, pull, by=by, in_order=in_order)
 
 
 async def queue_revert(
-    engine: Engine, repository: Repository, pull: PullRequest, *, by: str, automatic: bool = False
+    engine: Engine,
+    repository: Repository,
+    pull: PullRequest,
+    *,
+    by: str,
+    automatic: bool = False,
+    in_order: InOrder | None = None,
 ) -> Revert:
-    """Open the revert of a landed pull request and queue it, on behalf of this person. Raises GitHubError."""
+    """Open the revert of a landed pull request and queue it, on behalf of this person.
+
+    Raises GitHubError, and RequestOrderError while an earlier request has no answer.
+    """
     opened = await open_revert(engine, repository, pull, by=by)
     if (number := opened.number) is None:
         return opened
@@ -105,7 +122,7 @@ async def queue_revert(
     if taken.pull.head_sha != (opened.head_sha or await _made_head(engine, repository, taken.pull)):
         return replace(opened, refused=RejectionError(Reason.HEAD_CHANGED))
     source = ConsentKind.REVERT if automatic else ConsentKind.COMMAND
-    case, head = Case(repository, number), taken.pull.head_sha
+    case, head = Case(repository, number, in_order=in_order), taken.pull.head_sha
     try:
         await enqueue(engine, case, by=by, head_sha=head, taken=taken, may_wait=True, source=source, order=_HOTFIX)
     except RejectionError as refused:

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from queue_engine.admission.label_order import EARLIER_LABEL
+from queue_engine.admission.request_order import EARLIER_REQUEST
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.tasks import KeyOrder, OrderWait
 from queue_engine.core.jobs.job import Job, JobStatus
@@ -27,7 +27,7 @@ from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import SENDER_REASONS
-from queue_engine.domain.webhooks import LabelRequest, LabelRetry
+from queue_engine.domain.webhooks import LabelRequest, RequestRetry
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.eligibility import Answer, Ignore, Reject, may_queue
 from queue_engine.store import Transaction
@@ -109,8 +109,8 @@ THROTTLED_LABEL_JOB = "throttled_label"
 """Kind of the job that judges a throttled person's label. Its request is the label's webhook."""
 
 _LAST = sys.maxsize
-"""The number of such a label in the order of labels: no other label waits for it, see
-`queue_engine.admission.label_order`."""
+"""The number of such a label in the order of requests: no other request waits for it, see
+`queue_engine.admission.request_order`."""
 
 
 class LabelThrottle:
@@ -188,8 +188,8 @@ async def put_off_again(engine: Engine, webhook: LabelRequest) -> timedelta | No
 
 
 def webhook_of(job: Job) -> LabelRequest:
-    """Read the webhook of a throttled label from its job; it is last in the order of labels."""
-    attempt = LabelRetry(order=_LAST, awaited=job.holds.get(EARLIER_LABEL, 0))
+    """Read the webhook of a throttled label from its job; it is last in the order of requests."""
+    attempt = RequestRetry(order=_LAST, awaited=job.holds.get(EARLIER_REQUEST, 0))
     return LabelRequest.model_validate(job.request).model_copy(update={"attempt": attempt})
 
 

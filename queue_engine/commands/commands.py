@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
@@ -269,6 +269,17 @@ def parse_priority(word: str) -> int | None:
     if not re.fullmatch(r"[+-]?\d{1,6}", word, re.ASCII):
         return None
     return int(word) if abs(int(word)) <= MAX_POINTS else None
+
+
+_JOINING = frozenset(
+    {CommandName.QUEUE, CommandName.PRIORITY, CommandName.ALONE, CommandName.REQUEUE, CommandName.REVERT}
+)
+
+
+def may_join(commands: Iterable[str]) -> bool:
+    """Whether one of these commands may queue a pull request."""
+    parsed = map(read, commands)
+    return any(isinstance(each, CommandRequest) and each.command.name in _JOINING for each in parsed)
 
 
 def commands_in(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from queue_engine.admission import enqueue
-from queue_engine.admission.case import Case
+from queue_engine.admission.case import Case, InOrder
 from queue_engine.admission.enqueue import (
     CONTROL_ROLES,
     DequeuePermission,
@@ -232,12 +232,11 @@ async def _enqueue(
 async def revert(context: CommandContext, request: CommandRequest) -> Reply:
     """Open the revert of a landed pull request, and queue it as a hotfix; or land a reverted one again.
 
-    Raises GitHubError.
+    Raises GitHubError and RequestOrderError.
     """
     again, number = request.command.name is CommandName.RELAND, context.pull.number
-    done = await request_revert(
-        context.engine, context.repository, number, by=context.by, reland=again, taken=context.taken
-    )
+    call = partial(request_revert, context.engine, context.repository, number, by=context.by, reland=again)
+    done = await call(context.case.in_order, taken=context.taken)
     if not done.landed:
         code = ReplyKind.NOT_REVERTED if again else ReplyKind.NOT_LANDED
         return context.reply(request, code, accepted=False)
@@ -438,11 +437,22 @@ _QUESTIONS = {CommandName.WHY: ReplyKind.WHY, CommandName.STATUS: ReplyKind.STAT
 class Commands:
     """Executes the commands of comments."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, order: RequestOrder) -> None:
         self._engine = engine
+        self._order = order
 
     async def execute(self, webhook: CommandEvent) -> None:
-        """Execute the commands of a comment, and reply. Raises GitHubError and StaleRecord, to be retried."""
+        """Execute the commands of a comment, and reply.
+
+        Raises GitHubError, StaleRecord and RequestOrderError, to be retried.
+        """
+        if not webhook.joins:
+            await self._execute(webhook, None)
+            return
+        with self._order.enter(webhook.repository, webhook.attempt) as in_order:
+            await self._execute(webhook, in_order)
+
+    async def _execute(self, webhook: CommandEvent, in_order: InOrder | None) -> None:
         repository, number, comment = webhook.repository, webhook.number, _number_of(webhook)
         if webhook.updated_at is not None and webhook.updated_at < self._engine.clock.now() - KEPT:
             # Whether it was answered is not known any more.
@@ -456,7 +466,7 @@ class Commands:
         if not replies and not await self._react(repository, comment, "eyes"):
             return
         if len(replies) < wanted:
-            context = await self._context_of(webhook)
+            context = await self._context_of(webhook, in_order)
             for line in webhook.commands[len(replies) : wanted]:
                 replies = await self._answer(context, comment, line, replies)
         await self._count(webhook, replies)
@@ -498,13 +508,14 @@ class Commands:
             else:
                 await change.tx.throttles.clear(repository.id, by)
 
-    async def _context_of(self, webhook: CommandEvent) -> CommandContext:
+    async def _context_of(self, webhook: CommandEvent, in_order: InOrder | None) -> CommandContext:
         """Read one snapshot for all commands, with the person's permission if one of them needs it."""
         repository, by = webhook.repository, webhook.sender
         rights = {command.right for command in _commands(webhook)}
         login = by if rights & {CommandPermission.QUEUE, CommandPermission.CONTROL} else None
         taken = await self._engine.github.snapshot(repository, webhook.number, login=login)
-        case = Case(repository, taken.pull.number, delivery=webhook.delivery)
+        number, delivery = taken.pull.number, webhook.delivery
+        case = Case(repository, number, delivery=delivery, attempt=webhook.attempt, in_order=in_order)
         case = await case.with_policy(self._engine, taken.pull.base_branch)
         async with self._engine.change() as change:
             await change.tx.repositories.refresh(repository)

@@ -80,8 +80,8 @@ class StaleRead(Unavailable):
     """
 
 
-class LabelOrderError(EngineError):
-    """An earlier label has no answer yet: IMQ judges this one after `retry_after` (P3)."""
+class RequestOrderError(EngineError):
+    """An earlier request has no answer yet: IMQ judges this one after `retry_after` (P3)."""
 
     def __init__(self, message: str, *, retry_after: timedelta) -> None:
         super().__init__(message)

@@ -56,21 +56,9 @@ class RepositoryWebhook(Webhook):
         return Repository(self.repository_id, self.owner, self.name, self.installation_id)
 
 
-class PullRequestWebhook(RepositoryWebhook):
-    """An event of one pull request."""
-
-    number: int
-
-
-class CommitWebhook(RepositoryWebhook):
-    """An event of one commit."""
-
-    head_sha: str
-
-
 @dataclass(frozen=True, slots=True)
-class LabelRetry:
-    """What the job of a label adds to its webhook."""
+class RequestRetry:
+    """What the job of a request adds to its webhook."""
 
     order: int = 0
     """The number of the delivery in the order of arrival."""
@@ -79,7 +67,20 @@ class LabelRetry:
     arrived_at: datetime | None = None
     """The same, if the job has failed since: its request keeps its position in the order."""
     awaited: int = 0
-    """How often IMQ has postponed the job for an earlier label."""
+    """How often IMQ has postponed the job for an earlier request."""
+
+
+class PullRequestWebhook(RepositoryWebhook):
+    """An event of one pull request."""
+
+    number: int
+    attempt: RequestRetry = Field(default=RequestRetry(), exclude=True)
+
+
+class CommitWebhook(RepositoryWebhook):
+    """An event of one commit."""
+
+    head_sha: str
 
 
 class LabelRequest(PullRequestWebhook):
@@ -92,7 +93,6 @@ class LabelRequest(PullRequestWebhook):
     head_sha: str
     updated_at: datetime
     """When the label was set: then the pull request changed last."""
-    attempt: LabelRetry = Field(default=LabelRetry(), exclude=True)
 
 
 class StateChange(PullRequestWebhook):
@@ -153,6 +153,8 @@ class CommandWebhook(PullRequestWebhook):
     sender: str
     commands: tuple[str, ...]
     """Its lines that are commands, without the slash."""
+    joins: bool = False
+    """Whether one of them may queue a pull request."""
     association: str | None = None
     """GitHub's `author_association`, such as MEMBER. GitHub hides private members: NONE."""
     author: str | None = None

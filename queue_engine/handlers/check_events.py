@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from queue_engine.admission.case import Case
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.admission.required_facts import withdrawn_approval
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import is_outsider, is_throttled
@@ -229,7 +230,7 @@ async def _read_again(change: Change, repository: Repository, number: int, webho
     await read_again(change, repository, number, new=True)
 
 
-async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook) -> None:
+async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook, order: RequestOrder) -> None:
     """Handle a new or dismissed review, or a conversation that was resolved or opened again.
 
     IMQ dequeues the entry if its rules require an approval that is now missing. In the queue it reads conversations
@@ -255,7 +256,9 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook)
         # GitHub's rules do not count an outsider's review, and the pass judges all reviews again before the merge.
         return
     if not entry.is_ready:
-        await revalidate(engine, Case(repository, entry.number, entry, webhook.delivery))
+        attempt = webhook.attempt
+        case = Case(repository, entry.number, entry, webhook.delivery, attempt=attempt)
+        await revalidate(engine, replace(case, in_order=order.of(repository, attempt)))
         return
     pull, missing = await withdrawn_approval(engine, entry, rules)
     if missing is None:

@@ -13,7 +13,7 @@ from functools import partial
 import structlog
 
 from queue_engine.admission.case import Case, load_case
-from queue_engine.admission.label_order import EARLIER_LABEL
+from queue_engine.admission.request_order import EARLIER_REQUEST, RequestOrder
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -31,10 +31,10 @@ from queue_engine.domain.errors import (
     Forbidden,
     HeadConflict,
     Invalid,
-    LabelOrderError,
     NotFound,
     RateLimitError,
     Refused,
+    RequestOrderError,
     StaleRead,
     StaleRecord,
     Unauthorized,
@@ -94,10 +94,11 @@ class Inbox:
         self._batch = MicroBatch(self._store)
         self._shadow = ShadowHandler(engine)
         self._updates = LabelUpdates(engine)
-        self._changes = PullRequestChanges(engine, self._shadow)
+        self._order = RequestOrder(engine)
+        self._changes = PullRequestChanges(engine, self._shadow, self._order)
         self._reports = CheckReports(engine)
         self._branches = Branches(engine)
-        self._commands = Commands(engine)
+        self._commands = Commands(engine, self._order)
 
     async def receive(self, webhook: webhooks.WebhookEvent) -> bool:
         """Store a delivery and its job in one transaction; False if the delivery is known already.
@@ -201,6 +202,9 @@ class Inbox:
     async def _follow(self, job: Job) -> None:
         webhook = adapter(webhooks.WebhookEvent).validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
+            if isinstance(webhook, webhooks.PullRequestWebhook):
+                webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
+                await self._order.await_again(webhook.attempt)
             await self._handle(webhook, job)
             if isinstance(webhook, webhooks.PullRequestWebhook):
                 await self._sweeper.request_labels(webhook.repository)
@@ -214,7 +218,6 @@ class Inbox:
             case webhooks.RuleChange():
                 await self._branches.rules_changed(webhook)
             case webhooks.LabelRequest():
-                webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
                 if not await self._changes.labeled(webhook):
                     await self._forget_request(job)
             case _:
@@ -275,7 +278,7 @@ class Inbox:
                 async with self._engine.change() as change:
                     await change.tx.outbox.requeue({"kind": OutboxKind.COMMENT, **comment}, change.now)
             case webhooks.ReviewWebhook() | webhooks.ConversationWebhook():
-                await reviewed(self._engine, webhook)
+                await reviewed(self._engine, webhook, self._order)
             case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._reports.reported(webhook)
             case webhooks.RerunRequest():
@@ -327,13 +330,13 @@ _OUT_OF_ORDER = timedelta(minutes=10)
 _OUTDATED = "outdated_read"
 
 
-def _attempt_of(job: Job) -> webhooks.LabelRetry:
-    """Return how often a label was put off; limits, failures and killed workers do not count."""
-    return webhooks.LabelRetry(
+def _attempt_of(job: Job) -> webhooks.RequestRetry:
+    """Return how often a request was put off; limits, failures and killed workers do not count."""
+    return webhooks.RequestRetry(
         order=job.seq,
         stored_at=job.created_at,
         arrived_at=job.created_at if job.claims > 1 else None,
-        awaited=job.holds.get(EARLIER_LABEL, 0),
+        awaited=job.holds.get(EARLIER_REQUEST, 0),
     )
 
 
@@ -350,8 +353,8 @@ def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
             return await handler(job)
         except RateLimitError as early:
             return Hold(early.retry_after)
-        except LabelOrderError as early:
-            return Hold(early.retry_after, EARLIER_LABEL)
+        except RequestOrderError as early:
+            return Hold(early.retry_after, EARLIER_REQUEST)
         except StaleRecord:
             return Hold(timedelta(0))
         except WriteRefused as refused:

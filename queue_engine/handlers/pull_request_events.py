@@ -7,11 +7,9 @@ Labels count if a person with the right to queue set them. For a person without 
 times an hour (P7).
 """
 
-from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from datetime import timedelta
-from functools import partial
 
 import structlog
 
@@ -20,14 +18,14 @@ from queue_engine.admission.bound_heads import bind_known_push
 from queue_engine.admission.case import Case, EnqueueRequest, load_case
 from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.head_consent import is_commands
-from queue_engine.admission.label_order import await_earlier
 from queue_engine.admission.rejection import RejectionError, refuse
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.admission.throttle import LabelThrottle, count_without_right, is_throttled, labeling
 from queue_engine.config.model import Policy
-from queue_engine.core.concurrency.tasks import KeyOrder, OrderWait
+from queue_engine.core.concurrency.tasks import OrderWait
 from queue_engine.domain.consent import ConsentKind
-from queue_engine.domain.errors import LabelOrderError
+from queue_engine.domain.errors import RequestOrderError
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
@@ -178,9 +176,6 @@ _FREES_OTHERS = frozenset({"closed", "unlabeled"})
 """Actions after which pull requests that waited for this one may join their queues."""
 
 
-_LABELS_UNDER_WAY = 1000
-"""So many answered labels IMQ remembers at least until their jobs are stored as done."""
-
 _ENDS_TESTS = frozenset({"closed", "synchronize", "edited"})
 """Actions that may end a test that somebody asked for by `/try`."""
 
@@ -191,12 +186,11 @@ _LANDING = timedelta(seconds=2)
 class PullRequestChanges:
     """Follows webhooks about pull requests."""
 
-    def __init__(self, engine: Engine, shadow: ShadowHandler) -> None:
+    def __init__(self, engine: Engine, shadow: ShadowHandler, order: RequestOrder) -> None:
         """`shadow` follows the labels of repositories in shadow mode."""
         self._engine = engine
         self._shadow, self._updates = shadow, LabelUpdates(engine)
-        self._enqueue_order = KeyOrder()
-        self._answered: deque[int] = deque(maxlen=_LABELS_UNDER_WAY)
+        self._order = order
         self._throttled = LabelThrottle(engine)
         self._labels = LabelChanges(engine)
 
@@ -208,22 +202,22 @@ class PullRequestChanges:
         repository = webhook.repository
         # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (
-            self._enqueue_order.enter(repository.id, webhook.attempt.order) as order,
+            self._order.enter(repository, webhook.attempt) as in_order,
             self._throttled.enter(webhook) as person_order,
         ):
             if await self._shadow.is_shadow(repository, webhook):
                 await self._shadow.follow(webhook)
                 return False
             case = await load_case(self._engine, repository, webhook.number, delivery=webhook.delivery)
-            case, queues = await self._triggers(case, webhook)
-            handled, case = await self._request_enqueue(case, webhook, order, person_order, queues=queues)
+            case, queues = await self._triggers(replace(case, attempt=webhook.attempt, in_order=in_order), webhook)
+            handled, case = await self._request_enqueue(case, webhook, person_order, queues=queues)
             if case.policy.update_label is not None and has_label([webhook.label], [case.policy.update_label]):
                 await self._updates.labeled(case.repository, webhook.branch)
-            self._answered.append(webhook.attempt.order)
+        case = replace(case, in_order=self._order.of(repository, webhook.attempt))
         return queues if handled else await self._labels.changed(case, webhook) or queues
 
     async def _request_enqueue(
-        self, case: Case, webhook: LabelRequest, order: OrderWait, person_order: OrderWait, *, queues: bool
+        self, case: Case, webhook: LabelRequest, person_order: OrderWait, *, queues: bool
     ) -> tuple[bool, Case]:
         """Handle a trigger label, if it is one; whether this completes the webhook, and the case as it is then."""
         engine = self._engine
@@ -235,29 +229,20 @@ class PullRequestChanges:
             case = await revalidate(engine, case)
         if queues and not ignored and case.entry is not None and _is_newer(case.entry, webhook):
             # What becomes of the label depends on whether the entry lands: then it is consent to the newer head.
-            raise LabelOrderError("the head below it lands now", retry_after=_LANDING)
+            raise RequestOrderError("the head below it lands now", retry_after=_LANDING)
         if queues and not ignored and case.entry is None:
-            await self._judge(case, webhook, order)
+            await self._judge(case, webhook)
         return ignored or (queues and case.entry is None), case
 
-    async def _judge(self, case: Case, webhook: LabelRequest, order: OrderWait) -> None:
-        """Handle the enqueue request of a trigger label, after those of the labels before it."""
-        engine, repository, attempt = self._engine, case.repository, webhook.attempt
-        after_earlier = partial(
-            await_earlier, engine, repository, order=attempt.order, awaited=attempt.awaited, answered=self._answered
-        )
-        if attempt.arrived_at is not None:
-            # An earlier label has to be answered before any read.
-            await order()
-            await after_earlier(webhook.branch, case.policy.trigger_labels)
+    async def _judge(self, case: Case, webhook: LabelRequest) -> None:
+        """Handle the enqueue request of a trigger label, after the requests before it."""
+        engine = self._engine
+        if webhook.attempt.arrived_at is not None and case.in_order is not None:
+            # An earlier request has to be answered before any read.
+            await case.in_order(webhook.branch, case.policy)
         async with engine.change() as change:
-            await change.tx.repositories.refresh(repository)
-
-        async def in_order(branch: str, labels: Collection[str]) -> None:
-            await order()
-            await after_earlier(branch, labels)
-
-        await handle_enqueue_request(engine, _request_of(case, webhook), in_order=in_order)
+            await change.tx.repositories.refresh(case.repository)
+        await handle_enqueue_request(engine, _request_of(case, webhook))
         await self._throttled.judged(webhook)
 
     async def changed(self, webhook: PullRequestChange) -> None:
@@ -269,6 +254,10 @@ class PullRequestChanges:
         if webhook.action in _FREES_OTHERS:
             await self._free(repository, number)
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
+        if case.entry is None or not case.entry.is_ready:
+            # It may join its queue now.
+            attempt = webhook.attempt
+            case = replace(case, attempt=attempt, in_order=self._order.of(repository, attempt))
         if case.entry is not None:
             await self._revalidate(case, case.entry, webhook)
         elif isinstance(webhook, HeadChange):
@@ -418,5 +407,4 @@ def _request_of(case: Case, webhook: LabelRequest) -> EnqueueRequest:
         labeled_at=webhook.updated_at,
         by_machine=webhook.sender_is_bot,
         arrived_at=webhook.attempt.arrived_at,
-        stored_at=webhook.attempt.stored_at,
     )

@@ -13,13 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import chain
 
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import EnqueueRequest, load_case
 from queue_engine.admission.head_consent import LOST_LABEL_JOB
-from queue_engine.admission.label_order import EARLIER_LABEL, await_earlier
+from queue_engine.admission.request_order import EARLIER_REQUEST, RequestOrder
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
 from queue_engine.admission.throttle import numbers_put_off
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -32,6 +31,7 @@ from queue_engine.domain.notice import WAITING, kind_of
 from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import PULL_REQUEST_JOB, read_again
 from queue_engine.effects.renames import named_by
@@ -98,6 +98,7 @@ class Reconciler:
         self._started = False
         self._redelivery = LostDeliveries(engine, first=2 * interval, apart=interval / _APART, matters=matters)
         self._shadow = ShadowHandler(engine)
+        self._order = RequestOrder(engine)
         self._lost_check_runs = LostCheckRuns(engine)
         self._explained: dict[tuple[int, int], datetime] = {}
         """When IMQ last looked for the comment of a pull request whose label it ignores."""
@@ -333,11 +334,12 @@ class Reconciler:
                 await revalidate(self._engine, case)
             elif job.request["new"]:
                 late = bool(job.request.get("webhook_is_late"))
+                # A label whose webhook has not come is later than the requests whose webhooks have (P3).
+                attempt = RequestRetry(order=job.seq, awaited=job.holds.get(EARLIER_REQUEST, 0))
+                await self._order.await_again(attempt)
+                case = replace(case, in_order=self._order.of(repository, attempt))
                 request = EnqueueRequest(case, by=None, head_sha=None, webhook_is_late=late)
-                # A label whose webhook has not come is later than those whose webhooks have (P3).
-                waited = job.holds.get(EARLIER_LABEL, 0)
-                in_order = partial(await_earlier, self._engine, repository, order=job.seq, awaited=waited)
-                await handle_enqueue_request(self._engine, request, in_order=in_order)
+                await handle_enqueue_request(self._engine, request)
             else:
                 await settle_pending_merge(self._engine, repository, number)
 

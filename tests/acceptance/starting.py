@@ -1,6 +1,7 @@
 """What a bot in a world is started with: a clock moved by hand, plain logs, and a file that is migrated already."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -28,6 +29,8 @@ class SharedClock(ManualClock):
     def __init__(self) -> None:
         super().__init__()
         self._moved = asyncio.Event()
+        self.sleeping = Counter[timedelta]()
+        """How many sleep now, by how long."""
 
     def set(self, when: Any) -> None:
         super().set(when)
@@ -36,8 +39,12 @@ class SharedClock(ManualClock):
 
     async def sleep(self, duration: timedelta) -> None:
         end = self.now() + duration
-        while self.now() < end:
-            await self._moved.wait()
+        self.sleeping[duration] += 1
+        try:
+            while self.now() < end:
+                await self._moved.wait()
+        finally:
+            self.sleeping[duration] -= 1
 
 
 @contextmanager

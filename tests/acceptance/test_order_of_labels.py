@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from github_emulator import Fault
-from queue_engine.admission.label_order import EARLIER_LABEL
+from queue_engine.admission.request_order import EARLIER_REQUEST
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_store import Jobs
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -147,7 +147,7 @@ async def test_label_whose_job_is_put_back_lands_before_later_ones(world: World,
     assert world.landed() == [pull.number for pull in pulls]
 
 
-@pytest.mark.parametrize("whys", [(EARLIER_LABEL,) * 4, (None, None, "outdated_read", "outdated_read")])
+@pytest.mark.parametrize("whys", [(EARLIER_REQUEST,) * 4, (None, None, "outdated_read", "outdated_read")])
 async def test_label_whose_job_is_put_back_many_times_lands_before_later_ones(
     world: World, whys: tuple[str | None, ...]
 ) -> None:

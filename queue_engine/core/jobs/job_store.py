@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import CompoundSelect, Row, bindparam, delete, select, update
+from sqlalchemy import CompoundSelect, Row, bindparam, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.jobs.job import (
@@ -264,18 +264,32 @@ class Jobs:
         statement = select(jobs.c.request_json).where(jobs.c.kind == kind, of_these, UNFINISHED)
         return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())
 
-    async def unanswered_before(
-        self, seq: int, kind: str, processes: str, fields: Mapping[str, str], *, due: datetime
-    ) -> tuple[Job, ...]:
-        """Return the unfinished jobs of one kind that were stored before number `seq`, failed ones if `due` by then.
+    async def newest(self) -> int:
+        """Return the number of the last stored job that is there; 0 if there is none."""
+        return (await self._connection.execute(select(func.max(jobs.c.seq)))).scalar_one() or 0
 
-        Only those of the processes with this prefix, whose requests have these values in `fields`.
+    async def unanswered_before(
+        self,
+        seq: int,
+        processes: Mapping[str, str],
+        fields: Mapping[str, Collection[str | None]],
+        *,
+        due: datetime,
+    ) -> tuple[Job, ...]:
+        """Return the unfinished jobs that were stored before number `seq` and are `due` by then.
+
+        Only those of the kinds in `processes`, of the processes with the prefix of their kind, whose requests have one
+        of these values in `fields`; None: they lack it.
         """
-        conditions = [jobs.c.request_json[name].as_string() == value for name, value in fields.items()]
-        of_these = (jobs.c.kind == kind) & jobs.c.process_id.startswith(processes, autoescape=True)
-        statement = select(*FIELDS).where(jobs.c.seq < seq, of_these, UNFINISHED, *conditions)
-        soon = jobs.c.error_message.is_(None) | (jobs.c.not_before <= due)
-        return tuple(map(job_of, await self._connection.execute(statement.where(soon))))
+        kinds = [
+            (jobs.c.kind == kind) & jobs.c.process_id.startswith(prefix, autoescape=True)
+            for kind, prefix in processes.items()
+        ]
+        statement = select(*FIELDS).where(jobs.c.seq < seq, or_(*kinds), UNFINISHED, jobs.c.not_before <= due)
+        for name, values in fields.items():
+            value = jobs.c.request_json[name].as_string()
+            statement = statement.where(value.in_([each for each in values if each is not None]) | value.is_(None))
+        return tuple(map(job_of, await self._connection.execute(statement)))
 
     async def _settle(self, job: Job, **values: object) -> None:
         if not await self._changes(SETTLE, {**claimed(job), **values}):

@@ -1,6 +1,5 @@
 """Who queued a pull request, and in which order: by the labels and their times, whatever order deliveries come in."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 from typing import cast
@@ -16,6 +15,7 @@ from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import dequeue
 from queue_engine.store import Store
@@ -103,11 +103,11 @@ async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
 async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(engine: Engine) -> None:
     """P3: facts are read side by side, places are given in the order of the labels."""
 
-    async def before(branch: str, labels: Collection[str]) -> None:
+    async def before(branch: str, policy: Policy) -> None:
         assert (branch, await queued(engine)) == ("main", [])
         await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
 
-    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2), "max", "head-2"), in_order=before)
+    await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 2, in_order=before), "max", "head-2"))
     assert await queued(engine) == [(1, "max"), (2, "max")]
 
 
@@ -124,7 +124,8 @@ async def test_label_that_waited_for_a_worker_keeps_its_place_before_a_later_one
 ) -> None:
     """P3: both count from the instant at which their webhooks were stored; none comes before an entry for that."""
     for number, stored in ((1, NOW - HOUR), (2, NOW - 2 * HOUR)):
-        request = EnqueueRequest(Case(REPOSITORY, number), "max", f"head-{number}", stored_at=stored)
+        case = Case(REPOSITORY, number, attempt=RequestRetry(stored_at=stored))
+        request = EnqueueRequest(case, "max", f"head-{number}")
         await handle_enqueue_request(engine, request)
     late = EnqueueRequest(Case(REPOSITORY, 3), "max", "head-3", arrived_at=NOW - MINUTE)
     await handle_enqueue_request(engine, late)

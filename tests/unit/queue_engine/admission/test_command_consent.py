@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from queue_engine.admission.head_consent import changed_since, consents, is_commands
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
@@ -128,7 +129,8 @@ async def after_push(scene: Setup) -> Entry | None:
     """The entry of pull request 1 after a webhook reported a push to its queued head."""
     webhook = a_webhook("consent", action="synchronize", delivery="push")
     scene.github.pull = pull(reported=(COMMAND, state_of()), labels=frozenset({POLICY.trigger_label}))
-    await PullRequestChanges(scene.engine, ShadowHandler(scene.engine)).changed(webhook)
+    order = RequestOrder(scene.engine)
+    await PullRequestChanges(scene.engine, ShadowHandler(scene.engine), order).changed(webhook)
     async with scene.store.reading() as tx:
         return await tx.entries.find(REPOSITORY.id, 1)
 

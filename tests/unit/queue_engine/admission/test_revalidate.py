@@ -6,6 +6,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from queue_engine.admission.case import load_case
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.admission.revalidate import left_to_pass, revalidate
 from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord
@@ -149,9 +150,9 @@ async def test_dismissed_approval_of_an_entry_that_changed_meanwhile_is_judged_a
 
     scene.github.meanwhile["reviews"] = entry_changes
     with pytest.raises(StaleRecord):
-        await reviewed(scene.engine, webhook)
+        await reviewed(scene.engine, webhook, RequestOrder(scene.engine))
     assert await left(scene) == []
-    await reviewed(scene.engine, webhook)
+    await reviewed(scene.engine, webhook, RequestOrder(scene.engine))
     assert await left(scene) == [Reason.APPROVAL_MISSING]
 
 
@@ -177,7 +178,7 @@ async def test_review_is_judged_unless_somebody_gave_it_who_may_only_read(
     """P7: strangers cost one request; who dismisses a review may write, whatever GitHub calls them."""
     await scene.front(status=CHECKING)
     scene.github.approvals = 1
-    await reviewed(scene.engine, a_review(**changes))
+    await reviewed(scene.engine, a_review(**changes), RequestOrder(scene.engine))
     assert await left(scene) == ([Reason.APPROVAL_MISSING] if judged else [])
     assert ("snapshot" in scene.github.asked) is judged
 
@@ -187,10 +188,10 @@ async def test_review_of_somebody_who_is_throttled_asks_nothing(scene: Setup) ->
     await scene.front(status=CHECKING)
     async with scene.store.transaction() as tx:
         await tx.throttles.put(REPOSITORY.id, "eve", Throttle(9, NOW))
-    await reviewed(scene.engine, a_review(sender="eve"))
+    await reviewed(scene.engine, a_review(sender="eve"), RequestOrder(scene.engine))
     assert scene.github.asked == []
     scene.github.approvals = 1
-    await reviewed(scene.engine, a_review(sender="mona"))
+    await reviewed(scene.engine, a_review(sender="mona"), RequestOrder(scene.engine))
     assert await left(scene) == [Reason.APPROVAL_MISSING]
 
 
@@ -201,7 +202,7 @@ async def test_review_is_judged_where_the_rules_ask_for_any(
     """A code owner's is one without a number of approvals."""
     await scene.front(status=CHECKING)
     monkeypatch.setattr(scene.github, "branch_rules", AsyncMock(return_value=demanded))
-    await reviewed(scene.engine, a_review(sender="mona"))
+    await reviewed(scene.engine, a_review(sender="mona"), RequestOrder(scene.engine))
     assert ("snapshot" in scene.github.asked) is judged
 
 
@@ -214,7 +215,7 @@ async def test_review_of_an_entry_whose_merge_was_requested_meanwhile_is_left_to
         await scene.change_entry(merge_requested_at=NOW)
 
     scene.github.meanwhile["reviews"] = merge_is_asked_for
-    await reviewed(scene.engine, a_review(sender="mona"))
+    await reviewed(scene.engine, a_review(sender="mona"), RequestOrder(scene.engine))
     standing = await entry(scene)
     assert standing is not None
     assert standing.needs_refetch

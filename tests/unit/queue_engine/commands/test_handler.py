@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.commands.handler import Commands
 from queue_engine.core.database.database import Database
 from queue_engine.store import Store
@@ -36,7 +37,7 @@ async def test_right_of_somebody_who_is_no_collaborator_is_asked_for_before_anyt
 ) -> None:
     """P7: who once had a pull request merged may be anybody; one request, and no reaction."""
     scene = Setup(Store(sqlite_database))
-    await Commands(scene.engine).execute(a_comment(association=association))
+    await Commands(scene.engine, RequestOrder(scene.engine)).execute(a_comment(association=association))
     assert scene.github.asked == ["permission"]
 
 
@@ -46,5 +47,5 @@ async def test_comment_older_than_answers_are_kept_is_not_carried_out(
 ) -> None:
     """P4: GitHub may deliver it again when the record that IMQ executed it is gone."""
     scene = Setup(Store(sqlite_database))
-    await Commands(scene.engine).execute(a_comment(updated_at=NOW - age))
+    await Commands(scene.engine, RequestOrder(scene.engine)).execute(a_comment(updated_at=NOW - age))
     assert scene.github.asked == (["permission"] if executed else [])

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from queue_engine.admission.case import Case
 from queue_engine.admission.enqueue import DequeuePermission, NotQueued, dequeue_by_user
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.outage import OutageKind, fault_of
@@ -103,7 +104,7 @@ async def wake(side: Side) -> None:
 
 
 def changes(side: Side) -> PullRequestChanges:
-    return PullRequestChanges(side.engine, ShadowHandler(side.engine))
+    return PullRequestChanges(side.engine, ShadowHandler(side.engine), RequestOrder(side.engine))
 
 
 def check_ended(head: str = UPDATED) -> Handler:
