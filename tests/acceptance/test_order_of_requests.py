@@ -174,9 +174,11 @@ DELAYS = {each.__name__: each for each in (fails, lags, refused, dies)}
 
 
 def cases() -> list[Any]:
-    """Two ways, and what delays the answer to the first: each way and each delay once, all others in the long gate."""
-    chosen = {("label", later, "fails") for later in EACH} | {(earlier, "comment", "fails") for earlier in STORED}
-    chosen |= {("comment", "label", delay) for delay in DELAYS} | {("bulk call", "call", "dies")}
+    """Two ways, and what delays the answer to the first: each path of the code once, all others in the long gate."""
+    laters = ("label", "comment", "comment requeue", "review", "ready for review", "bulk call", "call", "page")
+    earliers = ("comment", "review", "auto-merge", "ready for review", "bulk call")
+    chosen = {("label", later, "fails") for later in laters} | {(earlier, "comment", "fails") for earlier in earliers}
+    chosen |= {("comment", "label", delay) for delay in ("lags", "refused", "dies")}
     every = [(earlier, later, delay) for earlier in STORED for later in EACH for delay in DELAYS]
     return [
         pytest.param(*case, id=" ".join(case), marks=[] if case in chosen else [pytest.mark.long]) for case in every
@@ -206,7 +208,6 @@ async def test_command_that_waits_reads_github_no_oftener_for_that(world: World)
     assert await land(world, [first, second]) == [first.number, second.number]
 
 
-@pytest.mark.every_variant
 @pytest.mark.parametrize("earlier", ["comment", "review", "bulk call"])
 async def test_request_whose_processes_die_holds_up_later_ones_for_a_minute(world: World, earlier: str) -> None:
     """P5: also on other base branches, where it names none; a comment is one of those."""
@@ -248,7 +249,6 @@ async def test_call_behind_a_request_that_is_not_answered_fails_for_its_caller_t
     assert world.requests("POST /graphql") == before + 4
 
 
-@pytest.mark.every_variant
 @pytest.mark.parametrize("text", ["/why", "/try", "/pause"])
 async def test_command_that_queues_nothing_holds_up_none(world: World, text: str) -> None:
     """Another process answers it for half a minute."""
