@@ -25,7 +25,7 @@ from bot.api.permissions import Access, budget_key, check_waiting
 from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
-from queue_engine.admission.request_order import CALL_JOB, EARLIER_REQUEST, RequestOrder, call_delivery
+from queue_engine.admission.request_order import BULK_CALL, EARLIER_REQUEST, RequestOrder, call_delivery
 from queue_engine.core.jobs.job import Hold, Job, JobResult, JobStatus, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
@@ -132,7 +132,7 @@ class BulkRoutes(Routes):
         repository, login = await allowed(request)
         process_id = uuid4().hex
         async with self._engine.change() as change:
-            waiting = await change.tx.jobs.unfinished_requests(CALL_JOB, "")
+            waiting = await change.tx.jobs.unfinished_requests(BULK_CALL, "")
             check_waiting(sum(each["owner"] == budget_key(token) for each in waiting), len(call.pulls))
             made = [
                 BulkRequest(
@@ -145,7 +145,7 @@ class BulkRoutes(Routes):
                 for item in call.pulls
             ]
             jobs = [(process_id, each) for each in made]
-            ids = await change.tx.jobs.enqueue_all(kind=CALL_JOB, requests=jobs, now=change.now)
+            ids = await change.tx.jobs.enqueue_all(kind=BULK_CALL, requests=jobs, now=change.now)
             asked = RequestKind.CALL, "enqueue", login, change.now, process_id
             pairs = zip(ids, (item.number for item in call.pulls), strict=True)
             await change.tx.requests.add([RequestRecord(each, repository, number, *asked) for each, number in pairs])
@@ -204,7 +204,7 @@ class BulkJobs:
 
     def handlers(self) -> Mapping[str, Handler | ResultHandler]:
         """Return the handler of each kind of job."""
-        return {CALL_JOB: ResultHandler(self._queue, self._settled), EXPIRY_JOB: self._expire}
+        return {BULK_CALL: ResultHandler(self._queue, self._settled), EXPIRY_JOB: self._expire}
 
     async def _queue(self, job: Job) -> Outcome:
         """Queue one pull request, if the token still allows it; a refusal is a result, too."""
@@ -286,7 +286,7 @@ async def _is_done(engine: Engine, repository: Repository, number: int, job: Job
 async def _jobs(tx: Transaction, process_id: str) -> tuple[Job, ...]:
     """Return the jobs of a bulk call, in its order; none for a process of another kind."""
     found = (*await tx.jobs.get_results(process_id), *await tx.jobs.unfinished(process_id))
-    return tuple(sorted((job for job in found if job.kind == CALL_JOB), key=lambda job: job.seq))
+    return tuple(sorted((job for job in found if job.kind == BULK_CALL), key=lambda job: job.seq))
 
 
 def _may_read(token: Token, request: BulkRequest) -> bool:

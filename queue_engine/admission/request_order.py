@@ -33,7 +33,7 @@ from queue_engine.effects.context import Engine
 EARLIER_REQUEST = "earlier_request"
 """The reason of a hold, which the job of a request counts, while an earlier request is answered."""
 
-CALL_JOB = "bulk_enqueue"
+BULK_CALL = "bulk_enqueue"
 """Kind of the job that queues one pull request of a bulk call."""
 
 
@@ -119,7 +119,7 @@ class RequestOrder:
         fields = {"kind": ("labeled", "consent", "comment", "review", None), "branch": (branch, None)}
         async with self._engine.store.reading() as tx:
             found = await tx.jobs.unanswered_before(
-                attempt.order, {WEBHOOK_JOB: f"{repository.id}:", CALL_JOB: ""}, fields, due=now + _SOON
+                attempt.order, {WEBHOOK_JOB: f"{repository.id}:", BULK_CALL: ""}, fields, due=now + _SOON
             )
             earlier = [job for job in found if self._counts(job, repository, since)]
             entries = await tx.entries.of_repository(repository.id) if earlier else ()
@@ -138,8 +138,8 @@ class RequestOrder:
 def _asks(job: Job, branch: str, policy: Policy, entries: Sequence[Entry]) -> bool:
     """Whether a job may let a pull request join this queue, and has not done so."""
     asked = job.request
-    if job.kind == CALL_JOB or asked["kind"] == "comment":
-        asks = asked.get("joins", job.kind == CALL_JOB)
+    if job.kind == BULK_CALL or asked["kind"] == "comment":
+        asks = asked.get("joins", job.kind == BULK_CALL)
     elif asked["kind"] == "labeled":
         asks = has_label({asked["label"]}, policy.trigger_labels)
     else:

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from bot.api.bulk import KEPT
 from bot.api.permissions import MOST_WAITING
-from queue_engine.admission.request_order import CALL_JOB
+from queue_engine.admission.request_order import BULK_CALL
 from queue_engine.core.jobs.job import JobStatus, jobs
 from queue_engine.core.observability.progress import ProgressEvent
 from queue_engine.domain.facts import Permission
@@ -103,7 +103,7 @@ async def test_job_whose_worker_died_after_it_queued_queues_nothing_again(world:
     """The entry may have left by then; the result says what became of it."""
     pull = world.open("add")
     begun = await queue_all(mona, [pull])
-    jobs = world.bot.worker._handlers[CALL_JOB]
+    jobs = world.bot.worker._handlers[BULK_CALL]
     async with world.bot.engine.store.reading() as tx:
         (job,) = await tx.jobs.unfinished(begun.body["process_id"])
     await jobs.handler(job)  # type: ignore[union-attr]
@@ -219,7 +219,7 @@ async def test_given_up_job_that_had_queued_its_pull_request_is_no_failure(world
     begun = await queue_all(mona, [first, 999, second])
     await world.settle()
     async with world.bot.engine.store.transaction() as tx:
-        given_up = update(jobs).where(jobs.c.kind == CALL_JOB).values(status=JobStatus.FAILED, response_json=None)
+        given_up = update(jobs).where(jobs.c.kind == BULK_CALL).values(status=JobStatus.FAILED, response_json=None)
         await tx.connection.execute(given_up)
     done = await results(mona, begun)
     assert (done["state"], [each["status"] for each in done["results"]]) == ("done", [202, 503, 202])
