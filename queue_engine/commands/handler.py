@@ -23,6 +23,7 @@ from queue_engine.admission.enqueue import (
 )
 from queue_engine.admission.head_consent import consents
 from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.request_order import RequestOrder
 from queue_engine.admission.reverts import request_revert
 from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.commands import (
