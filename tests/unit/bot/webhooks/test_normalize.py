@@ -101,6 +101,7 @@ def test_comment_with_commands_says_them_and_when_the_pull_request_changed_last(
         number=3,
         comment_id=70,
         commands=("queue", "why"),
+        joins=True,
         updated_at=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
     )
     assert _normalized("issue_comment", _comment("Thanks!\n/queue\n/why")) == expected
