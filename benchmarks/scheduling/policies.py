@@ -6,10 +6,9 @@ from random import Random
 
 from benchmarks.scheduling.cells import DrawnTruth
 from benchmarks.scheduling.tree import SpeculationTree
-from bot.cli.replay.chains import Chain
+from bot.cli.replay.policies import Chain, TrainPolicy
 from bot.cli.replay.replays import REFERENCE, RIVALS
 from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Policy, Start
-from bot.cli.replay.trains import TrainPolicy
 from bot.cli.replay.truth import Truth
 
 OURS, ORACLE = "IMQ", "oracle"

@@ -19,10 +19,8 @@ from benchmarks.scheduling.goals import Goal, flaky_goals
 from benchmarks.scheduling.grid import Measured, mean_ratio, simulate
 from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES
 from benchmarks.scheduling.report import cell_name, figure, table
-from bot.cli.replay.chains import Chain
-from bot.cli.replay.lanes import Bors, Tide
+from bot.cli.replay.policies import Bors, Chain, Tide, TrainPolicy
 from bot.cli.replay.simulation import Policy
-from bot.cli.replay.trains import TrainPolicy
 from bot.cli.replay.truth import Truth
 
 DEFAULT = Path(__file__).parents[1] / "workloads" / "flaky.toml"

@@ -59,13 +59,7 @@ class MergeApi(RepositoryApi):
         title: str | None = None,
         body: str | None = None,
     ) -> str:
-        call = Call(
-            "PUT",
-            "/repos/{owner}/{repo}/pulls/{pull_number}/merge",
-            {"pull_number": str(number)},
-            body=_body(head_sha, method, title, body),
-            limit=_MERGE_LIMIT,
-        )
+        call = _merge("/repos/{owner}/{repo}/pulls/{pull_number}/merge", number, _body(head_sha, method, title, body))
         page = await self._connection.call(repository, call)
         return parse_answer(ShaAnswer, page.data).sha
 
@@ -80,14 +74,8 @@ class MergeApi(RepositoryApi):
         body: str | None = None,
     ) -> PendingMerge:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge-async`, never by GitHub's own queue."""
-        call = Call(
-            "PUT",
-            "/repos/{owner}/{repo}/pulls/{pull_number}/merge-async",
-            {"pull_number": str(number)},
-            body={**_body(head_sha, method, title, body), "merge_action": "direct_merge"},
-            limit=_MERGE_LIMIT,
-            answered_with=_ALSO_ANSWERS,
-        )
+        its_body = {**_body(head_sha, method, title, body), "merge_action": "direct_merge"}
+        call = _merge("/repos/{owner}/{repo}/pulls/{pull_number}/merge-async", number, its_body, _ALSO_ANSWERS)
         return _pending((await self._connection.call(repository, call)).data)
 
     async def pending_merge(self, repository: Repository, number: int, uuid: str) -> PendingMerge:
@@ -95,6 +83,11 @@ class MergeApi(RepositoryApi):
         template = "/repos/{owner}/{repo}/pulls/{pull_number}/merge-async/{uuid}"
         call = Call("GET", template, {"pull_number": str(number), "uuid": uuid})
         return _pending((await self._connection.call(repository, call, fresh=True)).data)
+
+
+def _merge(template: str, number: int, body: dict[str, str], answered_with: frozenset[int] = frozenset()) -> Call:
+    its_number = {"pull_number": str(number)}
+    return Call("PUT", template, its_number, body=body, limit=_MERGE_LIMIT, answered_with=answered_with)
 
 
 def _body(head_sha: str, method: MergeMethod, title: str | None, body: str | None) -> dict[str, str]:

@@ -24,7 +24,7 @@ NEXT_STEP = (
 _MOST = 20
 
 
-def culprit_paragraphs(notice: Notice, *, mentions: bool = True) -> Iterable[str]:
+def culprit_paragraphs(notice: Notice) -> Iterable[str]:
     """Say what broke the base, by which runs, and what to do next."""
     if (search := notice.culprit) is None or search.probability is None:
         return
@@ -32,7 +32,7 @@ def culprit_paragraphs(notice: Notice, *, mentions: bool = True) -> Iterable[str
     if search.outcome is CulpritOutcome.UNCERTAIN:
         yield CONTRADICTED.format(**names)
         return
-    people = [each for person in notice.people if mentions and (each := mention(person)) is not None]
+    people = [each for person in notice.people if (each := mention(person)) is not None]
     shown = f" {' '.join(people)}" if people else ""
     yield NAMED.format(**names, probability=int(search.probability * 100), people=shown)
     last = search.results[-1].at

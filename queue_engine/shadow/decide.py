@@ -20,7 +20,7 @@ from queue_engine.core.timing.backoff import OWNER
 from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.errors import WriteRefused
 from queue_engine.domain.facts import CheckReport, Snapshot
-from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository, UnmetRequirement
+from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.domain.port import Comments, Reads, Writes
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import ShadowAction, ShadowOutcome
@@ -104,13 +104,7 @@ async def _behind_others(engine: Engine, taken: Snapshot, case: Case, answer: An
     return found
 
 
-def new_entry(
-    request: EnqueueRequest,
-    taken: Snapshot,
-    policy: Policy,
-    now: datetime,
-    unmet: tuple[UnmetRequirement, ...] = (),
-) -> Entry:
+def new_entry(request: EnqueueRequest, taken: Snapshot, policy: Policy, now: datetime) -> Entry:
     """Return the entry that the pull request would have now, which no queue has."""
     pull = taken.pull
     return Entry(
@@ -129,7 +123,6 @@ def new_entry(
         status_since=now,
         trusted_labels=tuple(sorted(pull.labels)),
         head_branch=head_branch_of(pull),
-        unmet=unmet,
         **vars(precedence_of(pull.labels, policy)),
     )
 

@@ -9,11 +9,9 @@ from statistics import fmean
 
 from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import Arrival
-from bot.cli.replay.chains import Chain
 from bot.cli.replay.history_files import Timeline
-from bot.cli.replay.lanes import Bors, Tide
+from bot.cli.replay.policies import Bors, Chain, Tide, TrainPolicy
 from bot.cli.replay.simulation import Policy, Simulation, quantile
-from bot.cli.replay.trains import TrainPolicy
 from bot.cli.replay.truth import CONCURRENT, Truth
 
 ONE_BY_ONE, GITHUB = "one by one", "GitHub-like"

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from benchmarks.scheduling.cells import Cell, DrawnTruth
+from bot.cli.replay.policies import TrainPolicy
 from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Simulation
-from bot.cli.replay.trains import TrainPolicy
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 

@@ -14,8 +14,8 @@ from bot.cli.replay import estimates
 from bot.cli.replay.arrivals import Arrival, of_timeline
 from bot.cli.replay.estimates import Estimate
 from bot.cli.replay.history_files import FileError, Timeline, read_checks, read_timeline
+from bot.cli.replay.policies import TrainPolicy
 from bot.cli.replay.replays import ONE_BY_ONE, Team, as_it_was, compare, policies, repeat
-from bot.cli.replay.trains import TrainPolicy
 from tests.unit.bot.cli.replay.recorder import Recorder, recorded
 
 LANDED = '{"event": "landed", "base_branch": "main", "at": "today", "number": 1}'
