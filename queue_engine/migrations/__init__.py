@@ -2,7 +2,7 @@
 
 Lives here: the Alembic environment and the revisions, run in-process. An empty database gets the tables of the code. A
 new revision is a module in `versions`, written by hand beside its predecessors, and `HEAD` names it. A test holds that
-revisions turn the tables of each release into exactly those of the code, on both databases. A revision that has been
+revisions change the tables of each release to exactly those of the code, on both databases. A revision that has been
 released is never edited, and imports no table: tables change after it. Revisions after a release only add what its
 processes tolerate, because both run during a rolling upgrade (CONTRIBUTING.md, "Releasing");
 `tests/store/test_expanding_revisions.py` holds that. The old processes do not know the new revision, so `migrate`
