@@ -59,12 +59,18 @@ async def test_merge_that_is_not_noticed_may_show_as_a_conflict(
 async def test_deleted_head_closes_its_pull_request_unless_it_is_back_in_time(
     repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
-    """A branch that is there again when GitHub looks closes nothing."""
-    head = pull.head_sha
+    """A branch that is there again when GitHub looks closes nothing; its webhook names the former head."""
+    head, moves = pull.head_sha, list[tuple[str, str]]()
+    repository.domain.webhooks.observers.append(
+        lambda _, payload: (
+            moves.append((payload["before"], payload["after"])) if payload.get("action") == "synchronize" else None
+        )
+    )
     repository.delete_branch("one", by="bob")
     repository.push_commit("one", head)
     await pass_(repository, 3600)
     assert pull.state == "open"
+    assert moves == [(head, head)]
     repository.delete_branch("one", by="bob")
     await pass_(repository, 3599)
     assert pull.state == "open"

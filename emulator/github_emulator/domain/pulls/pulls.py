@@ -157,7 +157,9 @@ class Pulls:
         self.record(pull, "closed", actor)
 
     def head_moved(self, pull: PullRequest, before: str | None, after: str, forced: bool, actor: Actor) -> None:
-        """Its head branch moved."""
+        """Its head branch moved, or was there again before GitHub noticed its deletion."""
+        # The webhook's `before` is a commit in every case (octokit/webhooks, `pull_request.synchronize`).
+        details = {"before": before or pull.head_sha, "after": after}
         tip = pull.repository.git.branch(pull.base_branch)
         pull.head_sha, pull.base_sha = after, tip or pull.base_sha
         pull.repository.git.set_ref(f"pull/{pull.number}/head", after)
@@ -165,7 +167,7 @@ class Pulls:
             self.record(pull, "head_ref_force_pushed", actor, commit_id=after)
         if self._context.behaviour.pushes_touch_pulls:
             self._touch(pull)
-        self._events.publish(PullRequestChanged(pull, "synchronize", actor, details={"before": before, "after": after}))
+        self._events.publish(PullRequestChanged(pull, "synchronize", actor, details=details))
         self._events.publish(HeadMoved(pull, actor, before))
         if tip is not None and pull.repository.git.is_ancestor(after, tip):
             self.close(pull, actor)
