@@ -62,7 +62,7 @@ CLEAN_JOB = "clean_candidate"
 
 _FORBIDDEN = "forbidden"
 
-_TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
+TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
 """While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
 
 _TRIED = re.compile(r"imq(?:-build)?/.+/try-(\d{1,9})", re.ASCII)
@@ -146,6 +146,11 @@ class Cleanup:
         return None
 
 
+def until_permitted(job: Job) -> Hold | None:
+    """Return a hold for a job that lacks a permission; None once it has tried for a week."""
+    return Hold(TRY_AGAIN, _FORBIDDEN) if job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES else None
+
+
 def train_jobs(engine: Engine) -> dict[str, Handler]:
     """Return the handlers of the jobs that runs leave behind, by kind."""
     cleanup = CandidateCleanup(engine)
@@ -186,7 +191,7 @@ class CandidateCleanup:
         try:
             return await self._clean(job)
         except WriteRefused:
-            return Hold(_TRY_AGAIN)
+            return Hold(TRY_AGAIN)
 
     async def _clean(self, job: Job) -> Hold | None:
         async with self._engine.store.reading() as tx:
@@ -203,8 +208,8 @@ class CandidateCleanup:
         if job.request["branches"]:
             made = bool(job.request.get("made"))
             forbidden = await self._delete_branches(repository, run, made=made) or forbidden
-        if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES:
-            return Hold(_TRY_AGAIN, _FORBIDDEN)
+        if forbidden and (again := until_permitted(job)) is not None:
+            return again
         async with self._engine.store.transaction() as transaction:
             await transaction.runs.remove(run)
         return None
@@ -226,8 +231,8 @@ class CandidateCleanup:
         except NotFound:
             return None  # The App was uninstalled meanwhile.
         except WriteRefused:
-            return Hold(_TRY_AGAIN)
-        return Hold(_TRY_AGAIN, _FORBIDDEN) if forbidden and job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES else None
+            return Hold(TRY_AGAIN)
+        return until_permitted(job) if forbidden else None
 
     async def _lost(self, repository: Repository) -> dict[str, str]:
         """Return the branches of IMQ's own that no record names, with their tips; log the others."""
@@ -309,6 +314,16 @@ class CandidateCleanup:
                 return True
         # A restored backup may lack what became of the run, or the branch may be another run's of the same id.
         return await self._is_proved(repository, branch, found.sha)
+
+    async def remove(self, repository: Repository, branches: Iterable[str], draft: int | None = None) -> bool:
+        """Close a draft, and delete branches that are IMQ's by their names; whether a permission is missing for that."""
+        github, forbidden = self._engine.github, False
+        if draft is not None:
+            forbidden = await self._is_forbidden(repository, draft, github.close_pull_request(repository, draft))
+        for branch in branches:
+            deleting = github.delete_branch(repository, branch)
+            forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
+        return forbidden
 
     async def cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.

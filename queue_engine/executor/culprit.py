@@ -24,7 +24,7 @@ from queue_engine.domain.culprit import (
     CulpritOutcome,
     CulpritRecord,
 )
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, WriteRefused
 from queue_engine.domain.facts import CheckReport, CheckState, RequiredCheck, WorkflowRun
 from queue_engine.domain.landing_record import LandingRecord
 from queue_engine.domain.model import Queue
@@ -32,6 +32,7 @@ from queue_engine.domain.policy import Candidates, CulpritPolicy
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Engine
 from queue_engine.effects.landings import announce_culprit, checks_of
+from queue_engine.executor.cleanup import TRY_AGAIN, CandidateCleanup, until_permitted
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.culprit import CulpritResult, judge_culprit
 from queue_engine.rules.checks import is_red
@@ -66,7 +67,14 @@ async def find_culprit(engine: Engine, job: Job) -> Hold | None:
     if search is None:
         tip, check = str(job.request["sha"]), str(job.request["check"])
         return await follower.begin(tip, check, searches, job.holds.get(_UNREAD, 0))
-    return await follower.proceed(search)
+    try:
+        return await follower.proceed(search)
+    except WriteRefused:
+        return Hold(TRY_AGAIN)
+    except Forbidden:
+        if (again := until_permitted(job)) is None:
+            raise
+        return again
 
 
 def _chain(latest: Sequence[LandingRecord]) -> list[BaseCommit]:
@@ -172,6 +180,8 @@ class CulpritSteps:
         """Take the search to its next wait, or to its end."""
         while search.outcome is None:
             if self._policy.culprit is CulpritPolicy.OFF:
+                if search.testing is not None:
+                    await self._cancel(search, search.testing)
                 await self._end(search, CulpritOutcome.UNCERTAIN)
                 return None
             followed = await (self._follow_rerun(search) if not search.rerun_ended else self._follow_test(search))
@@ -263,7 +273,7 @@ class CulpritSteps:
             limit = self._policy.checks.fallback_timeout if own else self._policy.trains.first_report
             if self._engine.clock.now() < test.since + limit:
                 return await self._wait(search)
-            await self._unpublish(test)
+            await self._cancel(search, test)
             return await self._end(replace(search, testing=None), CulpritOutcome.UNCERTAIN)
         await self._unpublish(test)
         return await self._with_result(replace(search, testing=None, polls=0), test.place, report)
@@ -277,9 +287,22 @@ class CulpritSteps:
                 with suppress(Invalid, NotFound):
                     await self._github.dispatch_workflow(self._repository, path, test.branch, {})
 
+    async def _cancel(self, search: CulpritRecord, test: CommitCheck) -> None:
+        """End a test without a result: what runs on its branch has no use any more."""
+        sha = search.commits[test.place].sha
+        await CandidateCleanup(self._engine).cancel_workflows(self._repository, sha, {test.branch})
+        await self._unpublish(test)
+
     async def _unpublish(self, test: CommitCheck) -> None:
-        with suppress(Forbidden, Invalid, HeadConflict, MergeError):
+        """Delete the branch, unless a rule keeps it. Raises Forbidden while a permission is missing."""
+        try:
             await self._github.delete_branch(self._repository, test.branch)
+        except (Forbidden, Invalid, HeadConflict, MergeError) as refusal:
+            if isinstance(refusal, Forbidden) and refusal.lacking:
+                raise
+            _log.info(
+                "not_cleaned_up", repository=self._repository.full_name, what=test.branch, message=refusal.message
+            )
 
     async def _name(self, search: CulpritRecord) -> CulpritRecord:
         """Name the culprit at once: further tests may show whether independent runs agree."""

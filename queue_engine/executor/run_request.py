@@ -23,7 +23,7 @@ from queue_engine.domain.policy import Candidates
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.cleanup import TRY_JOB, CandidateCleanup, try_branches
+from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, try_branches, until_permitted
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.trains.memory import from_json
 from queue_engine.rules.checks import judge, run_checks
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _log = structlog.get_logger("imq.try")
 
 _SHORT = 7
-_SHADOW = timedelta(hours=1)
 _LIMIT = timedelta(days=2)
 """The longest test: IMQ keeps the reply, which has its state, for three days (`idempotency.KEPT`)."""
 _FIRST, _LONGEST = timedelta(seconds=15), timedelta(minutes=5)
@@ -84,23 +83,25 @@ class RunRequests:
             answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
         replies = () if answer is None else answer.replies
         at = next((place for place, each in enumerate(replies) if each.code is ReplyKind.TRYING), None)
-        if answer is None or at is None:
-            # IMQ forgets replies after a while. The test may have waited for longer in shadow mode.
-            await self._clean(repository, number, {"base_branch": job.request["base_branch"]}, cancels=False)
-            return None
-        facts = dict(answer.replies[at].facts)
-        policy = await self._engine.policies.of(repository, facts["base_branch"])
         try:
+            if answer is None or at is None:
+                # IMQ forgets replies after a while, and a permission or shadow mode may have kept the branches longer.
+                forbidden = await self._clean(
+                    repository, number, {"base_branch": job.request["base_branch"]}, cancels=False
+                )
+                return until_permitted(job) if forbidden else None
+            facts = dict(answer.replies[at].facts)
+            policy = await self._engine.policies.of(repository, facts["base_branch"])
             result = await self._result(repository, number, facts, policy)
-            if result is not None:
-                await self._clean(repository, number, facts, cancels=result[0] is ReplyKind.TRY_ENDED)
+            ended = result is not None and result[0] is ReplyKind.TRY_ENDED
+            forbidden = result is not None and await self._clean(repository, number, facts, cancels=ended)
         except WriteRefused:
-            return Hold(_SHADOW)
+            return Hold(TRY_AGAIN)
         async with self._engine.change() as change:
             await self._put(change, job, policy, at, facts, result)
         if result is not None:
             _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
-            return None
+            return until_permitted(job) if forbidden else None
         return Hold(min(_LONGEST, _FIRST * 2 ** min(job.claims, 8)))
 
     async def _result(
@@ -247,18 +248,15 @@ class RunRequests:
         why = "its checks did not end in time" if verdict.reported else "no check reported on it"
         return ReplyKind.TRY_ENDED, why
 
-    async def _clean(self, repository: Repository, number: int, facts: dict[str, Any], *, cancels: bool) -> None:
-        """Delete the branches, and close the draft; with `cancels` end the workflow runs, too."""
-        github, branches = self._engine.github, try_branches(facts["base_branch"], number)
-        try:
-            if cancels and "candidate" in facts:
-                await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
-            if facts.get("draft") is not None:
-                await github.close_pull_request(repository, facts["draft"])
-            for branch in branches:
-                await github.delete_branch(repository, branch)
-        except (Forbidden, Invalid, NotFound) as refusal:
-            _log.info("not_cleaned_up", repository=repository.full_name, number=number, message=refusal.message)
+    async def _clean(self, repository: Repository, number: int, facts: dict[str, Any], *, cancels: bool) -> bool:
+        """Delete the branches, and close the draft; with `cancels` end the workflow runs, too.
+
+        Returns whether a permission is missing for that.
+        """
+        branches = try_branches(facts["base_branch"], number)
+        if cancels and "candidate" in facts:
+            await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
+        return await self._cleanup.remove(repository, branches, facts.get("draft"))
 
     async def _put(
         self,

@@ -327,3 +327,29 @@ async def test_running_search_continues_in_another_database(tmp_path: Path, make
         assert (after.results[: len(before.results)], after.started) == (before.results, before.started)
         assert (await bench.found()).culprit == bad.number
         assert branches(world) == []
+
+
+@pytest.mark.parametrize("way", ["off", "shadow", "permission"])
+async def test_search_that_cannot_continue_leaves_no_branch_and_no_run(tmp_path: Path, way: str) -> None:
+    """P5: people switch it off, or to shadow mode, or IMQ lacks a permission for a while: each search comes to an end."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        await world.until(lambda: bool(branches(world)))
+        await world.pass_time(CI_TIME / 2)
+        text = {"off": "culprit: off\n", "shadow": "culprit: name\nmode: shadow\n"}.get(way)
+        if text is None:
+            world.grant("contents", "read")
+        else:
+            world.repository.push("main", {".github/imq.yml": text}, "Configure", by="rhea")
+        await world.pass_time(timedelta(minutes=30))
+        world.grant("contents", "write")
+        if way == "shadow":
+            assert branches(world)
+            world.repository.push("main", {".github/imq.yml": "culprit: name\n"}, "Configure", by="rhea")
+        await world.pass_time(timedelta(hours=3))
+        assert branches(world) == []
+        assert [each.outcome is None for each in await bench.searches()] == [False]
+        suites = [each for some in world.repository.record.suites_by_sha.values() for each in some]
+        assert all(each.status == "completed" for each in suites if str(each.head_branch).startswith("imq/"))

@@ -227,3 +227,17 @@ async def test_repository_in_shadow_mode_keeps_a_test_only_until_it_leaves_it(wo
     world.repository.push("main", {".github/imq.yml": files}, "Queue", by="rhea")
     await world.pass_time(timedelta(hours=2))
     assert branches(world) == []
+
+
+async def test_test_that_lacks_a_permission_at_its_end_leaves_no_branch(world: World) -> None:
+    """P5, P6: the comment has the result at once, and the branches go once IMQ may delete them."""
+    (pull,) = await ready(world, "pull")
+    await say(world, pull, "/try", by="mona")
+    await world.pass_time(CI_TIME / 2)
+    world.grant("contents", "read")
+    await world.pass_time(SOON)
+    assert "passed. It queued nothing." in world.comment(pull)
+    assert len(branches(world)) == 2
+    world.grant("contents", "write")
+    await world.pass_time(timedelta(hours=2))
+    assert branches(world) == []
