@@ -8,8 +8,9 @@ from hypothesis.stateful import rule
 
 from github_emulator import ApiError, RecordedCall
 from tests.acceptance.project import total_at_most_ten
-from tests.acceptance.train_machine_base import MORE, MOST_PULLS, SIZES
-from tests.acceptance.train_machine_failures import STEPS, TrainMachineFailures
+from tests.acceptance.train_machine_base import MOST_PULLS, SIZES
+from tests.acceptance.train_machine_failures import STEPS
+from tests.acceptance.train_machine_features import TrainMachineFeatures
 from tests.acceptance.train_stage import configure_at
 from tests.acceptance.train_witness import BASES
 from tests.acceptance.world import LABEL
@@ -26,7 +27,7 @@ _OF_PASS = (
 _BETWEEN = ("unlabel", "/unqueue", "retarget", "close", "draft", "push", "/pause", "/freeze until 20m", "trains off")
 
 
-class TrainMachine(TrainMachineFailures):
+class TrainMachine(TrainMachineFeatures):
     """P1 to P7 with trains, whatever people and failures do."""
 
     @rule(sizes=st.lists(st.sampled_from(SIZES), min_size=1, max_size=4), pause=st.integers(0, 400))
@@ -135,7 +136,7 @@ class TrainMachine(TrainMachineFailures):
             pull.comment(act, by="rhea")
             return
         if act == "trains off":
-            self.push_to_main(configure_at("off", method=self.ground.method, more=MORE), "Configure")
+            self.push_to_main(configure_at("off", method=self.ground.method, more=self.more), "Configure")
             return
         self.witness.withdraw(pull)
         match act:
@@ -231,7 +232,7 @@ class TrainMachine(TrainMachineFailures):
         trains = "off" if candidates == "off" else f"{{candidates: {candidates}, runs: {runs}, max_size: {most}}}"
         self.witness.note(f"trains: {trains}, {method}")
         self.most_runs = max(runs, self.most_runs)
-        self.push_to_main(configure_at(trains, method=method, more=MORE), "Configure")
+        self.push_to_main(configure_at(trains, method=method, more=self.more), "Configure")
         self.let_pass(pause)
 
     @rule(data=st.data(), deletes=st.booleans(), pause=st.integers(0, 200))
