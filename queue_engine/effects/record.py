@@ -266,6 +266,10 @@ async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> No
     """Announce what the pull request of an entry lacks, which waits outside the queue for that."""
     tx = change.tx
     await notices.announce_not_ready(tx, entry, policy, change.now)
+    if await has_check_run(tx, entry):
+        # It left its queue now, or shadow mode kept IMQ from ending the check run when it left.
+        notice = await notices.progress_notice(tx, entry, NoticeKind.NOT_READY, policy, change.now, depth=0)
+        await want_check_run(tx, entry, notice, policy, change.now)
     labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
     unmet = [[each.reason.value, each.detail] for each in entry.unmet]
     data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "unmet": unmet}
@@ -390,9 +394,6 @@ async def _set_outside(
     await remove_testing_label(tx, entry, policy, now)
     await cancel_later(tx, entry, policy, now)
     await announce_not_ready(change, saved, policy)
-    if await has_check_run(tx, saved):
-        notice = await notices.progress_notice(tx, saved, NoticeKind.NOT_READY, policy, now, depth=0)
-        await want_check_run(tx, saved, notice, policy, now)
     await tx.queues.wake(entry.queue_id, now)
     await _hold_later_ones(change, entry, policy)
     await note_set_left(change, entry, unmet[0].reason)

@@ -316,7 +316,7 @@ class CandidateCleanup:
         return await self._is_proved(repository, branch, found.sha)
 
     async def remove(self, repository: Repository, branches: Iterable[str], draft: int | None = None) -> bool:
-        """Close a draft, and delete branches that are IMQ's by their names; whether a permission is missing for that."""
+        """Close a draft, and delete branches of IMQ's own names; whether a permission is missing for that."""
         github, forbidden = self._engine.github, False
         if draft is not None:
             forbidden = await self._is_forbidden(repository, draft, github.close_pull_request(repository, draft))

@@ -331,7 +331,7 @@ async def test_running_search_continues_in_another_database(tmp_path: Path, make
 
 @pytest.mark.parametrize("way", ["off", "shadow", "permission"])
 async def test_search_that_cannot_continue_leaves_no_branch_and_no_run(tmp_path: Path, way: str) -> None:
-    """P5: people switch it off, or to shadow mode, or IMQ lacks a permission for a while: each search comes to an end."""
+    """P5: people switch it off, or to shadow mode, or IMQ lacks a permission for a while: it comes to an end."""
     async with a_bench(tmp_path, "name", trains=False) as bench:
         world = bench.world
         await bench.land("good", "bad")

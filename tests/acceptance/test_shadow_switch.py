@@ -2,10 +2,12 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
+from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.cleanup import BRANCH_JOB
 from tests.acceptance.callers import caller
@@ -158,6 +160,34 @@ async def test_shadow_mode_and_back_lands_what_was_queued(world: World) -> None:
     await world.pass_time(timedelta(minutes=15))
     assert ["anded" in world.comment(pull) for pull in pulls] == [True, True, False]
     assert await world.contradictions() == []
+
+
+async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_waits_outside_then(
+    world: World,
+) -> None:
+    """P6: somebody pushed a head that fails, and set the label again, while IMQ could not write."""
+    pull = await world.behind("queued")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.pass_time(timedelta(minutes=1))
+    await configure(world, SHADOW)
+    pull.push({"queued.txt": "11\n"}, by="mona")
+    await world.pass_time(CI_TIME * 2)
+    pull.unlabel(LABEL, by="mona")
+    pull.label(LABEL, by="mona")
+    await world.settle()
+    await configure(world, None)
+    await world.pass_time(timedelta(minutes=30))
+    assert [each.reason for each in (await outside(world, pull)).unmet] == [Reason.CHECKS_FAILED]
+    assert await world.contradictions() == []
+
+
+async def outside(world: World, pull: Any) -> Entry:
+    """The entry of a pull request that waits outside its queue."""
+    async with world.bot.engine.store.reading() as tx:
+        [entry] = await tx.entries.waiting_outside(pull.record.repository.id)
+    assert entry.number == pull.number
+    return entry
 
 
 @pytest.mark.parametrize("state", ["building", "testing"])
