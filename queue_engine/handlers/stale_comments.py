@@ -256,8 +256,8 @@ async def correct_check_runs(engine: Engine, repository: Repository) -> None:
             depth = await change.tx.entries.count(present.queue_id)
             notice = await progress_notice(change.tx, present, kind, policy, change.now, depth=depth)
             await want_check_run(change.tx, present, notice, policy, change.now)
-        for number in unfinished:
-            await _end_check_run(change, repository, number)
+    for number, head_sha in unfinished.items():
+        await _end_check_run(engine, repository, number, head_sha)
 
 
 class LostCheckRuns:
@@ -312,15 +312,29 @@ class LostCheckRuns:
             _log.info("lost_check_run_written_again", repository=repository.full_name, number=written.number)
 
 
-async def _end_check_run(change: Change, repository: Repository, number: int) -> None:
-    """Have the check run of an entry that left show its outcome, if IMQ knows that."""
-    if await change.tx.entries.is_queued(repository.id, number):
-        return
-    for kind in (OutboxKind.CHECK_RUN, OutboxKind.COMMENT):
-        notice = await change.tx.outbox.wanted(kind, repository.id, number)
-        if notice is not None and notice.kind not in {*WAITING, NoticeKind.ANSWERED}:
-            await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=change.now, notice=notice)
+async def _end_check_run(engine: Engine, repository: Repository, number: int, head_sha: str) -> None:
+    """Have the check run of an entry that left show its outcome, or that it is not queued: shadow mode took the words."""
+    async with engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(repository.id, number)
+    branch = events[-1].base_branch if events else ""
+    policy = await engine.policies.of(repository, branch)
+    async with engine.change() as change:
+        if await change.tx.entries.is_queued(repository.id, number):
             return
+        kinds = (OutboxKind.CHECK_RUN, OutboxKind.COMMENT)
+        known = [await change.tx.outbox.wanted(kind, repository.id, number) for kind in kinds]
+        ended = (each for each in known if each is not None and each.kind not in {*WAITING, NoticeKind.ANSWERED})
+        notice = next(ended, None) or Notice(
+            kind=NoticeKind.CANCELLED,
+            number=number,
+            base_branch=branch,
+            head_sha=head_sha,
+            at=change.now,
+            reason=Reason.NOT_QUEUED,
+            trigger_label=policy.trigger_label,
+            fix_labels=policy.fix_labels,
+        )
+        await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=change.now, notice=notice)
 
 
 def is_landing(comment: OwnComment) -> bool:

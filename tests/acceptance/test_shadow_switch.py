@@ -182,6 +182,24 @@ async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_
     assert await world.contradictions() == []
 
 
+async def test_check_run_from_before_shadow_mode_ends_although_only_a_reply_is_left_of_the_comment(
+    world: World,
+) -> None:
+    """P6: a command was answered, and a person merged it, before a sweep had it queued again."""
+    pull = await world.behind("queued")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.pass_time(timedelta(minutes=1))
+    await configure(world, SHADOW)
+    pull.unlabel(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=5))
+    await configure(world, None)
+    pull.comment("/why", by="mona")
+    pull.merge(by="rhea")
+    await world.pass_time(timedelta(minutes=30))
+    assert await world.contradictions() == []
+
+
 async def outside(world: World, pull: Any) -> Entry:
     """The entry of a pull request that waits outside its queue."""
     async with world.bot.engine.store.reading() as tx:

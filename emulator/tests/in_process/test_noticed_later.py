@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from github_emulator import PullRequestHandle, RepositoryHandle
+from github_emulator import GitHub, PullRequestHandle, RepositoryHandle
 
 HOUR = timedelta(hours=1)
 
@@ -57,11 +57,11 @@ async def test_merge_that_is_not_noticed_may_show_as_a_conflict(
 
 
 async def test_deleted_head_closes_its_pull_request_unless_it_is_back_in_time(
-    repository: RepositoryHandle, pull: PullRequestHandle
+    github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
     """A branch that is there again when GitHub looks closes nothing; its webhook names the former head."""
     head, moves = pull.head_sha, list[tuple[str, str]]()
-    repository.domain.webhooks.observers.append(
+    github.webhooks.observers.append(
         lambda _, payload: (
             moves.append((payload["before"], payload["after"])) if payload.get("action") == "synchronize" else None
         )

@@ -135,7 +135,7 @@ _OF_PERIOD = (
     outbox.c.updated_at <= bindparam("its_end", type_=DatabaseInstant),
 )
 LEFT_UNFINISHED = (
-    select(outbox.c.number)
+    select(outbox.c.number, outbox.c.remote_head)
     .where(*_RESTS, outbox.c.kind == OutboxKind.CHECK_RUN, outbox.c.remote_id.is_not(None), ~IS_QUEUED)
     .order_by(outbox.c.number)
 )
@@ -341,10 +341,13 @@ class Outbox:
         self._due()
         return again.rowcount == 1
 
-    async def left_unfinished(self, repository_id: int) -> tuple[int, ...]:
-        """Return the pull requests in no queue with a check run that has not ended, and that no item is due to end."""
-        found = await self._connection.scalars(LEFT_UNFINISHED, {"its_repository_id": repository_id})
-        return tuple(found)
+    async def left_unfinished(self, repository_id: int) -> Mapping[int, str]:
+        """Return the pull requests in no queue with a check run that has not ended, and its head.
+
+        No item is due to end it.
+        """
+        found = await self._connection.execute(LEFT_UNFINISHED, {"its_repository_id": repository_id})
+        return {row.number: row.remote_head for row in found}
 
     async def exists(self, kind: OutboxKind, repository_id: int, number: int, *, sent: bool = False) -> bool:
         """Return whether the comment or check run exists on GitHub, or may; unless `sent`, or may soon."""
