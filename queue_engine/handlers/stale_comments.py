@@ -313,7 +313,7 @@ class LostCheckRuns:
 
 
 async def _end_check_run(engine: Engine, repository: Repository, number: int, head_sha: str) -> None:
-    """Have the check run of an entry that left show its outcome, or that it is not queued: shadow mode took the words."""
+    """Have the check run of an entry that left show its outcome; without known words, that it is not queued."""
     async with engine.store.reading() as tx:
         events = await tx.timeline.of_pull_request(repository.id, number)
     branch = events[-1].base_branch if events else ""
