@@ -12,7 +12,7 @@ _STORED = (
     "SELECT id, repository_id, base_branch, due_at, leased_until, wake_count, errors, invariant_broken, tree_mismatch,"
     " paused_by_hand, frozen FROM queues",
     "SELECT e.queue_id, number, state, e.next_poll_at, e.github_failures, e.github_failing_since, "
-    "left(head, 7) AS head FROM entries e LEFT JOIN runs r ON r.id = e.run_id",
+    "left(head_sha, 7) AS head FROM entries e LEFT JOIN runs r ON r.id = e.run_id",
     "SELECT kind, process_id, status, attempt, deaths, claims, not_before, owner, leased_until,"
     " left(error_message, 90) AS error FROM jobs ORDER BY seq LIMIT 60",
     "SELECT kind, repository_id, number, due_at, attempts, leased_until, left(error, 90) AS error"
