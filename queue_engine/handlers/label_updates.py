@@ -53,7 +53,7 @@ class LabelUpdates:
                 await _request(change, queue, change.now + SETTLED)
 
     async def update(self, job: Job) -> None:
-        """Update the pull requests with the label that are not queued. It may run twice. Raises GitHubError."""
+        """Update the pull requests with the label that are in no queue. It may run twice. Raises GitHubError."""
         engine = self._engine
         async with engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
@@ -66,7 +66,7 @@ class LabelUpdates:
                 async with engine.change() as change:
                     await change.tx.queues.note_label_updates(queue.id, False)
             async with engine.store.reading() as tx:
-                queued = {entry.number for entry in await tx.entries.of_repository(repository.id)}
+                queued = {entry.number for entry in await tx.entries.of_repository(repository.id) if entry.is_ready}
             for pull in [each for each in wanted if each.number not in queued][:MOST]:
                 await self._update(repository, pull, policy)
 

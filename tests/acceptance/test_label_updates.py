@@ -111,3 +111,21 @@ async def test_conflicting_pull_request_holds_up_no_other(world: World) -> None:
     await pushed(world)
     assert contains_base(world, pull)
     assert not contains_base(world, conflicting)
+
+
+@pytest.mark.parametrize("label", [UPDATE, LABEL])
+async def test_pull_request_that_waits_outside_the_queue_is_updated_and_keeps_waiting(world: World, label: str) -> None:
+    """P4: IMQ's own update renews no consent and withdraws none. The trigger label may be the label, too."""
+    pull = world.open("first")
+    await configured(world, f"update_label: {label}\nrequire: {{approvals: 1}}\n")
+    pull.label(LABEL, by="mona")
+    if label != LABEL:
+        pull.label(label, by="mona")
+    await world.pass_time(MINUTE)
+    await pushed(world)
+    assert contains_base(world, pull)
+    assert world.requests(UPDATES) == 2
+    await world.pass_time(CI_TIME)
+    pull.review("APPROVED", by="rhea")
+    await world.until(lambda: pull.merged, within=CI_TIME * 3)
+    assert world.requests(UPDATES) == 2
