@@ -171,9 +171,8 @@ class Conditions:
     def _bases(self, leaves: list[tuple[Place, Any]]) -> Branches:
         """Return the base branches that conditions name; empty for any."""
         for at, each in leaves:
-            names = _alternatives(each, "base", ("=", "~="))
-            globs = [glob for name in names if (glob := _glob(*name)) and self._made.can_name(glob)]
-            if names and len(globs) == len(names):
+            globs = [glob for name in _alternatives(each, "base", ("=", "~=")) for glob in _globs(*name)]
+            if globs and all(map(self._made.can_name, globs)):
                 self._made.same(at, "The rules for this branch are under `branches`.")
                 return tuple(dict.fromkeys(globs))
         return ()
@@ -240,6 +239,8 @@ class Conditions:
                 made.same(at, "IMQ queues none that is.")
             case "check-success" | "status-success" if not negated and found.operator == "=" and not found.counted:
                 text = "A skipped or neutral check passes, too, as on GitHub. IMQ requires it of every pull request."
+                if "merge_conditions" in at:
+                    text += " If it runs in the queue alone, name it in `checks.queue_only`."
                 made.put(at, "checks.required", [value], text, branches)
             case "check-success-or-neutral" | "check-neutral" | "check-skipped" if (
                 not negated and found.operator == "=" and not found.counted
@@ -420,6 +421,12 @@ def _one_check(leaf: Any) -> str:
 
 _GLOB = re.compile(r"\.[*+]|\\d\+?|\[0-9\]\+?|\\[./-]|[\w/-]")
 _GLOBS = {".*": "**", ".+": "**", "\\d": "*", "\\d+": "*", "[0-9]": "*", "[0-9]+": "*"}
+
+
+def _globs(operator: str, value: str) -> list[str]:
+    """Write wildcards for a branch, for a regular expression that is hardly more, or for one of names alone."""
+    glob = _glob(operator, value)
+    return [glob] if glob else _names(Condition(False, False, "base", operator, value)) or [""]
 
 
 def _glob(operator: str, value: str) -> str:

@@ -263,7 +263,7 @@ class Conversion:
             "conditions": {"ref_name": {"include": ["~DEFAULT_BRANCH"], "exclude": []}},
             "rules": rules,
         }
-        return gh_api("POST", "rulesets", ruleset)
+        return gh_api("POST", "repos/{owner}/{repo}/rulesets", ruleset)
 
 
 def _each(branches: Branches) -> list[Branches]:
@@ -276,7 +276,7 @@ _ORDER = {verdict: order for order, verdict in enumerate(Verdict)}
 
 def gh_api(method: str, path: str, body: object) -> str:
     """Write a command of GitHub's command line: it fills in the owner and name of the clone's repository."""
-    return f"gh api --method {method} 'repos/{{owner}}/{{repo}}/{path}' --input - <<'JSON'\n{json.dumps(body)}\nJSON"
+    return f"gh api --method {method} '{path}' --input - <<'JSON'\n{json.dumps(body)}\nJSON"
 
 
 def shown_place(place: Place) -> str:

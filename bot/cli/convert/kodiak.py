@@ -11,21 +11,24 @@ _NOTES = (
 
 _LABELER = "Have a workflow, Dependabot or Renovate set the trigger label, and `who_may_queue.people` name the bot."
 _UPDATES = "IMQ updates the pull request at the front alone, which saves CI runs, and those with `update_label`."
+_IGNORED = "IMQ updates a pull request whoever opened it; Kodiak neither updates these nor lands one that is behind."
+_DEPENDENCIES = "IMQ does not read versions from titles. " + _LABELER
 
 _MISSING = {
     "merge.require_automerge_label": "IMQ queues what a person asks for, by the label or `/queue`. " + _LABELER,
-    "merge.automerge_dependencies": "IMQ does not read versions from titles. " + _LABELER,
+    "merge.automerge_dependencies.versions": _DEPENDENCIES,
+    "merge.automerge_dependencies.usernames": _DEPENDENCIES,
     "merge.show_missing_automerge_label_message": "IMQ writes nothing on a pull request that nobody queued.",
     "merge.block_on_neutral_required_check_runs": "To IMQ, as to GitHub, a neutral check passes: have the job fail.",
-    "merge.optimistic_updates": "IMQ updates the pull request at the front at once, and waits for checks of that head.",
+    "merge.optimistic_updates": "IMQ updates the pull request at the front at once, before checks of its head end.",
     "merge.update_branch_immediately": _UPDATES,
     "merge.prioritize_ready_to_merge": "IMQ keeps the order of its queue; `priority.labels` lets some go first.",
     "merge.message.body_type": "GitHub stores the text of a commit as it is, and so does IMQ: as Markdown.",
     "merge.message.include_pull_request_author": "GitHub names the author of a squashed commit itself.",
     "update.always": _UPDATES,
     "update.require_automerge_label": _UPDATES,
-    "update.ignored_usernames": _UPDATES,
-    "update.blacklist_usernames": _UPDATES,
+    "update.ignored_usernames": _IGNORED,
+    "update.blacklist_usernames": _IGNORED,
     "approve.auto_approve_usernames": "IMQ never approves. A workflow may: `gh pr review --approve`.",
     "approve.auto_approve_labels": "IMQ never approves. A workflow may: `gh pr review --approve`.",
     "app_id": "It chooses among installations of Kodiak.",
@@ -34,6 +37,7 @@ _DEFAULTS = {
     "merge.require_automerge_label": True,
     "merge.block_on_neutral_required_check_runs": False,
     "merge.block_on_reviews_requested": False,
+    "merge.optimistic_updates": True,
     "merge.update_branch_immediately": False,
     "merge.prioritize_ready_to_merge": False,
     "merge.message.body_type": "markdown",
@@ -57,15 +61,24 @@ _DIRECT = {
 }
 
 
+_TABLES = ("merge", "update", "approve", "merge.message", "merge.automerge_dependencies")
+_OTHERS = (
+    "merge.blocking_title_regex",
+    "merge.method",
+    "merge.dont_wait_on_status_checks",
+    "merge.priority_merge_label",
+    "merge.do_not_merge",
+    "merge.notify_on_conflict",
+)
+
+
 def convert(source: Source) -> Conversion:
     """Convert a file of Kodiak."""
     made = Conversion(source, notes=list(_NOTES))
     _section(made, (), source.value)
-    _message(made, source.value)
+    _message(made)
     made.default("trigger_labels", "automerge", "Kodiak's default")
-    merge = source.value.get("merge")
-    named = {"blocking_title_regex", "blacklist_title_regex"} & set(merge if isinstance(merge, dict) else ())
-    if not named:
+    if not {"blocking_title_regex", "blacklist_title_regex"} & set(_table(made, "merge")):
         made.default("blocking.titles", ["^WIP:.*"], "Kodiak's default")
     return made
 
@@ -76,7 +89,7 @@ def _section(made: Conversion, place: Place, values: dict[str, Any]) -> None:
         key = ".".join(map(str, here))
         if value == {}:
             made.same(here, "It sets nothing.")
-        elif isinstance(value, dict) and key in ("merge", "update", "approve", "merge.message"):
+        elif isinstance(value, dict) and key in _TABLES:
             _section(made, here, value)
         else:
             _key(made, here, key, value)
@@ -94,6 +107,10 @@ def _key(made: Conversion, place: Place, key: str, value: Any) -> None:
             # No label of GitHub's has a blank at its ends.
             labels = list(dict.fromkeys(each.strip() for each in texts(value)))
             made.put(place, _DIRECT[key], labels if isinstance(value, list) else value, differs)
+    elif key == "update.always" and value is True:
+        _always(made, place)
+    elif key == "update.require_automerge_label" and _table(made, "update").get("always") is not True:
+        made.same(place, "It has no effect without `update.always`.")
     elif key in _MISSING:
         if key in _DEFAULTS and value == _DEFAULTS[key]:
             made.same(place, "IMQ does so anyway.")
@@ -102,7 +119,9 @@ def _key(made: Conversion, place: Place, key: str, value: Any) -> None:
     elif key == "version":
         made.same(place, "IMQ's file has one form.")
     elif key in ("merge.blocking_title_regex", "merge.blacklist_title_regex"):
-        if value:
+        if key == "merge.blacklist_title_regex" and "blocking_title_regex" in _table(made, "merge"):
+            made.same(place, "It has no effect beside `merge.blocking_title_regex`.")
+        elif value:
             made.put(place, "blocking.titles", [value])
         else:
             made.same(place, "It blocks no title.")
@@ -128,16 +147,39 @@ def _key(made: Conversion, place: Place, key: str, value: Any) -> None:
     elif key == "disable_bot_label":
         made.put(place, "blocking.labels", texts(value), "A pull request with this label waits; IMQ still answers.")
     elif not key.startswith("merge.message."):
-        made.missing(place, "Kodiak has no such key, and ignores it.")
+        made.missing(place, _unknown(place))
+
+
+def _table(made: Conversion, name: str) -> dict[str, Any]:
+    """Return a table of the file; an empty one if it is none."""
+    value = made.source.value.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _always(made: Conversion, place: Place) -> None:
+    """Convert `update.always`: of the pull requests with the label, unless it needs none."""
+    update = _table(made, "update")
+    if update.get("require_automerge_label", True) is False or "autoupdate_label" in update:
+        made.missing(place, _UPDATES)
+        return
+    labels = texts(_table(made, "merge").get("automerge_label", "automerge"))
+    text = "IMQ updates what has this label and waits outside the queue, a minute after each push; each starts CI."
+    made.put(place, "update_label", labels[0].strip() if labels else "", text)
+
+
+def _unknown(place: Place) -> str:
+    """Say that Kodiak ignores a key, and which one of the same name it has in another table."""
+    other = next((each for each in (*_DIRECT, *_MISSING, *_OTHERS) if each.rpartition(".")[2] == place[-1]), None)
+    beside = f": it has `{other}`, and a key belongs to the table whose header is above it" if other else ""
+    return f"Kodiak has no such key, and ignores it{beside}."
 
 
 _CUTS = {"cut_body_before": "<!-- imq:start -->", "cut_body_after": "<!-- imq:cut -->"}
 
 
-def _message(made: Conversion, whole: dict[str, Any]) -> None:
+def _message(made: Conversion) -> None:
     """Convert `merge.message`, whose keys make one title and one body."""
-    merge = whole.get("merge")
-    message = merge.get("message") if isinstance(merge, dict) else None
+    message = _table(made, "merge").get("message")
     if not isinstance(message, dict):
         return
     at: Place = ("merge", "message")
@@ -155,7 +197,8 @@ def _message(made: Conversion, whole: dict[str, Any]) -> None:
         elif name == "include_pr_number":
             made.same(here, "The title has it." if own_title else "It has no effect on GitHub's own title.")
         elif name in ("strip_html_comments", "include_coauthors", "include_pull_request_url"):
-            made.same(here, "The body has it." if own_body and value else "It has no effect here.")
+            counts = value and (own_body if name.startswith("include") else body == "pull_request_body")
+            made.same(here, "The body has it." if counts else "It has no effect here.")
         elif name in _CUTS and value and body == "pull_request_body":
             text = f"IMQ cuts at `{_CUTS[name]}`: put this into the template of pull requests instead."
             made.find(here, Verdict.NEARLY, text)
@@ -164,7 +207,7 @@ def _message(made: Conversion, whole: dict[str, Any]) -> None:
         elif name == "cut_body_and_text":
             made.find(here, Verdict.NEARLY, "IMQ always leaves its marks out of the commit.")
         elif name not in ("title", "body", "body_type", "include_pull_request_author"):
-            made.missing(here, "Kodiak has no such key, and ignores it.")
+            made.missing(here, _unknown(here))
         elif name in ("title", "body") and not (own_title if name == "title" else own_body):
             made.missing(here, "Kodiak refuses this value.")
 
@@ -173,9 +216,11 @@ _BODY = "IMQ quotes trailers that name people, and mentions nobody, in text from
 
 
 def _body(message: dict[str, Any]) -> str:
-    if message.get("body") == "empty":
-        return ""
+    """Write the template; Kodiak's trailers follow an empty body, too."""
     text = "{body_text}" if message.get("strip_html_comments") is True else "{body}"
-    if message.get("include_pull_request_url") is True:
-        text += "\n\nPR-URL: {url}"
-    return text + ("\n\n{co_authors}" if message.get("include_coauthors") is True else "")
+    parts = {
+        text: message.get("body") == "pull_request_body",
+        "PR-URL: {url}": message.get("include_pull_request_url") is True,
+        "{co_authors}": message.get("include_coauthors") is True,
+    }
+    return "\n\n".join(part for part, wanted in parts.items() if wanted)

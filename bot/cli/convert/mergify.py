@@ -36,11 +36,13 @@ _SECTIONS = {
     "extends": "IMQ has one shared file, `.github/imq.yml` in the owner's repository `.github`; convert that one, too.",
     "commands_restrictions": "`who_may_queue` says who may use IMQ's commands.",
     "merge_protections": "Rules of GitHub decide what may merge, and IMQ obeys them; `checks.required` adds checks.",
-    "merge_protections_settings": "Rules of GitHub decide what may merge, and IMQ obeys them.",
+    "merge_protections_settings": "Rules of GitHub decide what may merge, and IMQ obeys them. It queues what gets a "
+    "trigger label or `/queue`: a workflow may set the label where the conditions of an automatic merge hold.",
     "scopes": "IMQ has one queue for a base branch. Trains test many pull requests together, whatever they change.",
     "partition_rules": "IMQ has one queue for a base branch, also in a repository of many projects.",
 }
 _METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "rebase", "merge-batch": "merge"}
+_AT_ONCE = "Mergify's action `merge` merges at once; IMQ queues, and tests on the newest base first."
 _ACCOUNT = "IMQ acts as its App, and never as a person."
 _IN_PLACE = "IMQ tests one pull request on its own branch, and several on a branch of IMQ's."
 _OPTIONS = {
@@ -74,19 +76,40 @@ class _Mergify:
         self.made = Conversion(source, notes=list(_NOTES))
         self.conditions = Conditions(self.made)
         self._labels: list[str] = []
-        """The labels of the present rule, where rules land by several methods."""
-        self._many_queues = isinstance(self.value.get("queue_rules"), list) and len(self.value["queue_rules"]) > 1
+        """The labels of the present rule that choose its method, where rules land by several."""
+        rules = self.value.get("queue_rules")
+        self._queues = {
+            each.get("name"): ("queue_rules", index, "merge_method")
+            for index, each in enumerate(rules if isinstance(rules, list) else ())
+            if isinstance(each, dict) and each.get("merge_method") in _METHODS
+        }
+        """The place of the method of each queue that has one."""
+        self._of_label: set[Place] = set()
+        """Methods of queues that labels of `merge.method_labels` choose."""
+        self._many_queues = isinstance(rules, list) and len(rules) > 1
 
-    def _entrances(self) -> list[Any]:
-        """Return the options of each action that lets pull requests into a queue."""
-        rules = self.value.get("pull_request_rules")
-        actions = [each.get("actions") for each in rules if isinstance(each, dict)] if isinstance(rules, list) else []
-        found = [each for each in actions if isinstance(each, dict)]
-        return [each[name] for each in found for name in ("queue", "merge") if name in each]
+    def _entrances(self) -> list[tuple[Any, Any]]:
+        """Return conditions and options of each action that lets pull requests into a queue."""
+        found = self.value.get("pull_request_rules")
+        rules = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        actions = [(each.get("conditions"), each.get("actions")) for each in rules]
+        landing = [(when, each) for when, each in actions if isinstance(each, dict)]
+        return [(when, each[name]) for when, each in landing for name in ("queue", "merge") if name in each]
 
-    def _has_many_methods(self) -> bool:
-        options = [each for each in self._entrances() if isinstance(each, dict)]
-        return len({str(each.get("method", each.get("merge_method"))) for each in options}) > 1
+    def _method(self, options: Any) -> str:
+        """Return the method by which a rule lands: its own, or that of the queue that it names."""
+        options = options if isinstance(options, dict) else {}
+        queue = self._queues.get(options.get("name", "default"))
+        of_queue = None if queue is None else self.value["queue_rules"][queue[1]]["merge_method"]
+        return str(options.get("method", options.get("merge_method", of_queue)))
+
+    def _methods_of_labels(self) -> dict[str, set[str]]:
+        """Return the methods of the rules that ask for a label; empty if all rules land by one method."""
+        found: dict[str, set[str]] = {}
+        for conditions, options in self._entrances():
+            for label in self.conditions.triggers(conditions):
+                found.setdefault(label, set()).add(self._method(options))
+        return found if len({self._method(options) for _, options in self._entrances()}) > 1 else {}
 
     def convert(self) -> Conversion:
         handlers = {
@@ -137,19 +160,25 @@ class _Mergify:
         for word in ("name", "description"):
             if word in rule:
                 self.made.same((*place, word), "It describes the rule.")
-        self._labels = self.conditions.triggers(rule.get("conditions")) if self._has_many_methods() else []
+        methods = self._methods_of_labels()
+        of_rule = self.conditions.triggers(rule.get("conditions"))
+        self._labels = [label for label in of_rule if len(methods.get(label, ())) == 1]
         for name in lands:
             self._landing_action((*place, "actions", name), name, actions[name])
         self.conditions.alone = len(self._entrances()) == 1 and not self._many_queues
         self.conditions.entrance((*place, "conditions"), rule.get("conditions"))
 
     def _landing_action(self, place: Place, name: str, options: Any) -> None:
-        if not isinstance(options, dict) or not options:
+        options = options if isinstance(options, dict) else {}
+        if not options:
             self.made.same(place, "IMQ queues.")
-            return
-        if name == "merge" and options.get("strict") in (None, False):
-            text = "IMQ queues where Mergify merged at once: it tests on the newest base first."
-            self.made.find(place, Verdict.NEARLY, text)
+        if name == "merge" and options.get("strict") in (None, False) and _AT_ONCE not in self.made.notes:
+            self.made.notes.append(_AT_ONCE)
+        queue = self._queues.get(options.get("name", "default")) if name == "queue" else None
+        if queue is not None and self._labels and not {"method", "merge_method"} & set(options):
+            method = _METHODS[self._method(options)]
+            self.made.put(queue, "merge.method_labels", dict.fromkeys(self._labels, method))
+            self._of_label.add(queue)
         self._options(place, options)
 
     def _other_action(self, place: Place, name: str, options: Any, *, landing: bool) -> None:
@@ -227,10 +256,14 @@ class _Mergify:
                     "merge-batch": "Each pull request of a train has its own merge commit.",
                 }
                 method, why = _METHODS[value], differs.get(value, "")
+                if place in self._of_label:
+                    return
                 if self._labels and place[0] == "pull_request_rules":
                     made.put(place, "merge.method_labels", dict.fromkeys(self._labels, method), why)
                 else:
                     made.put(place, "merge.method", method, why)
+            case "merge_method" | "method":
+                made.missing(place, "Mergify has no such method, and refuses the file.")
             case "queue_branch_merge_method" if value == "fast-forward":
                 text = "A train lands by moving the base branch where rules allow it."
                 made.find(place, Verdict.NEARLY, text)
@@ -364,6 +397,8 @@ class _Mergify:
         elif value in ("title+body", "title"):
             self.made.put(place, "merge.title", "{title} (#{number})")
             self.made.put(place, "merge.body", "{body}" if value == "title+body" else "")
+        else:
+            self.made.missing(place, "Mergify has no such value: write `merge.title` and `merge.body`.")
 
     def _format(self, place: Place, value: dict[str, Any]) -> None:
         title, body, trailers = value.get("title"), value.get("body"), value.get("trailers")

@@ -8,9 +8,14 @@ from queue_engine.config.document import Place
 _QUEUE = "merge_queue"
 _WAITS = "GitHub waits for the least number of pull requests, IMQ until the train is full."
 _NOTES = (
-    "GitHub's own queue and IMQ exclude each other: turn GitHub's off by the command below when you switch.",
+    "GitHub's own queue and IMQ exclude each other: turn GitHub's off by the report's command when you switch.",
     "`merge_group` starts no workflow for IMQ: `imq validate --workflows` says what does.",
 )
+_NO_QUEUE = "The ruleset has no merge queue, so the file sets nothing: IMQ's defaults count, and IMQ obeys the rules."
+_NO_ID = "The export has no id: `gh api '{rulesets}'` lists the ids, one of which replaces RULESET_ID in the command."
+_SHARED = "The ruleset is the organisation's: the command turns GitHub's queue off in all repositories that it names."
+_OFF = "GitHub's queue is off with its ruleset. The file switches IMQ's on: `enabled: false` keeps it off."
+_CLOSED = "It stays on GitHub, and lets IMQ land nothing, unless `bypass_actors` names IMQ's App."
 
 
 def convert(source: Source) -> Conversion:
@@ -20,33 +25,47 @@ def convert(source: Source) -> Conversion:
     for name in value:
         if name not in ("rules", "conditions", "bypass_actors"):
             made.same((name,), "It describes the ruleset, which stays on GitHub.")
+    rules = value["rules"]
+    queues = [each for each in rules if _kind(each) == _QUEUE]
+    if queues and value.get("enforcement") == "disabled":
+        made.find(("enforcement",), Verdict.NEARLY, _OFF)
     if value.get("bypass_actors"):
         text = "It stays on GitHub. IMQ obeys the rules; `imq doctor` says whether its App needs a bypass for trains."
         made.find(("bypass_actors",), Verdict.NEARLY, text)
     elif "bypass_actors" in value:
         made.same(("bypass_actors",), "It stays on GitHub.")
-    rules = value["rules"]
-    queues = [each for each in rules if _kind(each) == _QUEUE]
-    _branches(made, value.get("conditions"), bool(queues) and value.get("enforcement") != "disabled")
+    _branches(made, value.get("conditions"), bool(queues))
     for index, rule in enumerate(rules):
         place: Place = ("rules", index)
         if _kind(rule) == _QUEUE:
             made.find((*place, "type"), Verdict.ELSEWHERE, "GitHub's queue is turned off by the command of the report.")
             _queue(made, (*place, "parameters"), rule.get("parameters"))
+        elif _kind(rule) == "update" and value.get("target", "branch") == "branch":
+            made.find(place, Verdict.NEARLY, _CLOSED)
         else:
             made.same(place, "It stays on GitHub, and IMQ obeys it.")
     if not rules:
         made.same(("rules",), "It has no rule.")
     if queues:
         made.notes += _NOTES
-        kept = [each for each in rules if _kind(each) != _QUEUE]
-        # GitHub's answer has what its request takes, beside much that it refuses.
-        body = {name: value[name] for name in ("name", "target", "enforcement", "conditions") if name in value}
-        number = value.get("id")
-        path = f"rulesets/{number}" if isinstance(number, int) else "rulesets/RULESET_ID"
-        delete = f"gh api --method DELETE 'repos/{{owner}}/{{repo}}/{path}'"
-        made.command = gh_api("PUT", path, body | {"rules": kept}) if kept else delete
+        _turn_off(made, [each for each in rules if _kind(each) != _QUEUE])
+    else:
+        made.notes.append(_NO_QUEUE)
     return made
+
+
+def _turn_off(made: Conversion, kept: list[Any]) -> None:
+    """Write the command that leaves the ruleset these rules, or deletes it if there are none."""
+    value = made.source.value
+    conditions, number = value.get("conditions"), value.get("id")
+    names = set(conditions) if isinstance(conditions, dict) else set()
+    shared = value.get("source_type") == "Organization" or bool(names - {"ref_name"})
+    rulesets = "orgs/{owner}/rulesets" if shared else "repos/{owner}/{repo}/rulesets"
+    path = f"{rulesets}/{number if isinstance(number, int) else 'RULESET_ID'}"
+    made.notes += [_SHARED] * shared + [_NO_ID.format(rulesets=rulesets)] * (not isinstance(number, int))
+    # GitHub's answer has what its request takes, beside much that it refuses.
+    body = {name: value[name] for name in ("name", "target", "enforcement", "conditions") if name in value}
+    made.command = gh_api("PUT", path, body | {"rules": kept}) if kept else f"gh api --method DELETE '{path}'"
 
 
 def _kind(rule: object) -> object:
@@ -55,13 +74,11 @@ def _kind(rule: object) -> object:
 
 def _branches(made: Conversion, conditions: object, has_queue: bool) -> None:
     """Give the branches of the ruleset a queue, and others none, if it names them."""
-    if conditions is None:
-        return
     names = conditions.get("ref_name") if isinstance(conditions, dict) else None
     included = names.get("include") if isinstance(names, dict) else None
     wanted = [each for each in included if isinstance(each, str)] if isinstance(included, list) else []
     place: Place = ("conditions",)
-    if not has_queue:
+    if not has_queue or conditions is None:
         made.same(place, "It names the branches of rules that stay on GitHub.")
         return
     made.missing(place, "IMQ's file names base branches, by wildcards under `branches`.")

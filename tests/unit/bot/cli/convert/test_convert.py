@@ -255,6 +255,33 @@ def test_convert_of_rules_that_land_by_several_methods_names_each_by_its_label(c
     }
 
 
+def test_convert_of_rules_that_name_queues_takes_the_method_of_each_queue(convert: Convert) -> None:
+    """A label that is in rules of both methods chooses neither; names of branches in a pattern are branches."""
+    queues = "queue_rules: [{name: a, merge_method: merge}, {name: b, merge_method: squash}]\npull_request_rules:\n"
+    rules = "".join(
+        f"- conditions: [{labels}, 'base~=^(dev|next)$']\n  actions: {{queue: {{name: {name}}}}}\n"
+        for labels, name in (("label=land", "a"), ("label=shrink", "b"), ("label=shrink, label=now", "b"))
+    )
+    rules += "- conditions: [label=now, label=land, 'base~=^(dev|next)$']\n  actions: {queue: {name: a}}\n"
+    found = verdicts(convert(".mergify.yml", queues + rules, "--json"))
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "enabled": False,
+        "merge": {"method_labels": {"land": "merge", "shrink": "squash"}},
+        "branches": [{"match": ["dev", "next"], "trigger_labels": ["land", "shrink"], "enabled": True}],
+    }
+    assert found["queue_rules[1].merge_method"] == ("same", "merge.method_labels")
+
+
+def test_convert_of_an_action_that_merges_at_once_says_that_imq_queues(convert: Convert) -> None:
+    """Also beside options; a check of the merge alone may be one of the queue alone."""
+    text = "pull_request_rules: [{conditions: [label=x], actions: {merge: {method: squash}}}]\n"
+    text += "queue_rules: [{name: default, merge_conditions: [check-success=full], queue_conditions: []}]\n"
+    report = json.loads(convert(".mergify.yml", text, "--json").stdout)
+    assert any("merges at once" in note for note in report["notes"])
+    (full,) = (each["text"] for each in report["values"] if each["place"].endswith("merge_conditions[0]"))
+    assert "`checks.queue_only`" in full
+
+
 def test_convert_of_the_only_rule_makes_its_conditions_entrance_rules(convert: Convert) -> None:
     """Author, files, requested reviews and a second label; of one of several rules none, which would hold for all."""
     conditions = "[label~=ready|go, label=qa, author=mona, -files~=^docs/, '#review-requested=0']"
@@ -299,6 +326,41 @@ def test_convert_of_kodiak_writes_its_defaults_too(convert: Convert) -> None:
     ]
 
 
+def test_convert_of_kodiak_keeps_those_with_the_label_up_to_date_and_names_misplaced_keys(convert: Convert) -> None:
+    """`update.always` becomes the label's; trailers follow an empty body, and a key is no key below another header."""
+    text = """
+        merge.automerge_label = "land"
+        merge.optimistic_updates = true
+        merge.blacklist_title_regex = "^old"
+        merge.blocking_title_regex = ""
+        [merge.automerge_dependencies]
+        method = "squash"
+        [merge.message]
+        body = "empty"
+        strip_html_comments = true
+        include_coauthors = true
+        include_pull_request_url = true
+        [update]
+        always = true
+        ignored_usernames = ["dependabot"]
+    """
+    result = convert(".kodiak.toml", text, "--json")
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "trigger_labels": "land",
+        "update_label": "land",
+        "merge": {"body": "PR-URL: {url}\n\n{co_authors}"},
+    }
+    found = verdicts(result)
+    assert found["update.always"] == ("nearly", "update_label")
+    assert found["merge.optimistic_updates"] == ("same", "")
+    answers = {each["place"]: each["text"] for each in json.loads(result.stdout)["values"]}
+    assert "has `merge.method`" in answers["merge.automerge_dependencies.method"]
+    assert answers["merge.blacklist_title_regex"] == "It has no effect beside `merge.blocking_title_regex`."
+    assert answers["merge.message.strip_html_comments"] == "It has no effect here."
+    convert(".kodiak.toml", "[update]\nalways = true\nrequire_automerge_label = false\n", "--force")
+    assert "update_label" not in Path(".github/imq.yml").read_text()
+
+
 def test_convert_of_bors_tests_pull_requests_together_as_bors_did(convert: Convert) -> None:
     """Trains are on, approvals are required, and braces of a title stay what they are."""
     result = convert("bors.toml", BORS, "--json")
@@ -340,6 +402,29 @@ def test_convert_of_a_ruleset_removes_githubs_queue_and_keeps_its_other_rules(co
     assert command.startswith("gh api --method PUT 'repos/{owner}/{repo}/rulesets/42'")
     kept = {name: RULESET[name] for name in ("name", "target", "enforcement", "conditions")}
     assert json.loads(body) == kept | {"rules": [{"type": "non_fast_forward"}]}
+
+
+@pytest.mark.parametrize("case", ["switched off", "no queue", "of an organisation", "closed branch"])
+def test_convert_of_a_ruleset_says_what_is_peculiar_to_it(convert: Convert, case: str) -> None:
+    """A queue that is off keeps its branches; whose ruleset it is decides the command; `update` closes a branch."""
+    given: dict[str, Any] = (
+        RULESET
+        | {
+            "switched off": {"enforcement": "disabled"},
+            "no queue": {"rules": [{"type": "deletion"}], "conditions": None},
+            "of an organisation": {"id": None, "source_type": "Organization"},
+            "closed branch": {"rules": [{"type": "update"}]},
+        }[case]
+    )
+    result = convert("rules.json", json.dumps(given), "rules.json", "--json")
+    report, found = json.loads(result.stdout), verdicts(result)
+    queues = case in {"switched off", "of an organisation"}
+    assert ("enabled" in Path(".github/imq.yml").read_text()) is queues
+    assert ("sets nothing" in " ".join(report["notes"])) is not queues
+    assert found["enforcement"] == ("nearly" if case == "switched off" else "same", "")
+    assert ("orgs/{owner}/rulesets/RULESET_ID'" in report["command"]) is (case == "of an organisation")
+    assert ("lists the ids" in " ".join(report["notes"])) is (case == "of an organisation")
+    assert (found.get("rules[0].type") == ("nearly", "")) is (case == "closed branch")
 
 
 def leaves(value: Any) -> int:
