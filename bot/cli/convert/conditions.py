@@ -50,6 +50,7 @@ def parsed(text: object) -> Condition | None:
     return Condition(negated, bool(found["count"]), found["attribute"], "=" if operator == "!=" else operator, value)
 
 
+_ASKED = "Another rule asks for it. IMQ queues nothing with this label, unless you remove it from `blocking.labels`."
 _WHOLE = "IMQ takes labels of exactly these names."
 _OBEYED = "IMQ obeys the rules of GitHub."
 _EVERY = "Where no check is required, IMQ waits for every check that reports, and each has to pass."
@@ -78,9 +79,12 @@ class Conditions:
         self._made = made
         self.alone = False
         """Whether no other rule lets pull requests in: then `require` and `blocking` may say what this one asks."""
+        self.asked: set[str] = set()
+        """Labels for which any rule or queue asks."""
         self._named: list[Branches] = []
         self._everywhere = False
-        self._has_trigger = False
+        self._has_label = False
+        """Whether a rule that queues asks for a label, also for one that alone queues nothing."""
         self._later: list[tuple[Place, list[str], Branches, bool]] = []
         """Labels of queues: they queue if no rule for pull requests names a label."""
 
@@ -97,6 +101,7 @@ class Conditions:
         for at, each in leaves:
             if not _labels(each):
                 self._leaf(at, each, branches)
+        self._has_label = self._has_label or bool(triggers)
         first, others = triggers[:1], triggers[1:]
         if self.alone and not narrow and not any(len(labels) > 1 for _, labels in others):
             for at, labels in others:
@@ -107,7 +112,6 @@ class Conditions:
                 text = "The rule has further conditions that IMQ lacks, so this label alone queues nothing: "
                 self._made.missing(at, text + "a workflow may set the trigger label where all of them hold.")
             else:
-                self._has_trigger = True
                 self._trigger(at, labels, branches, whole=_is_whole(dict(leaves)[at]))
         if not triggers:
             text = (
@@ -141,7 +145,7 @@ class Conditions:
         for at, *_ in self._later:
             together[at[:-1]] = together.get(at[:-1], 0) + 1
         for at, labels, branches, whole in self._later:
-            if self._has_trigger or not labels or together[at[:-1]] > 1:
+            if self._has_label or not labels or together[at[:-1]] > 1:
                 text = "IMQ queues by one label of several; another cannot be required beside it."
                 self._made.missing(at, text)
             else:
@@ -155,6 +159,10 @@ class Conditions:
         """Return the labels that conditions ask for, each alone."""
         found = [_labels(each) for _, each in _flat((), conditions)]
         return [labels[0] for labels in found if len(labels) == 1]
+
+    def ask(self, conditions: Any) -> None:
+        """Note the labels for which these conditions ask."""
+        self.asked.update(label for _, each in _flat((), conditions) for label in _labels(each))
 
     def labels_alone(self, conditions: Any) -> list[str]:
         """Return the labels of conditions that ask for one of them and for nothing else."""
@@ -231,7 +239,7 @@ class Conditions:
             case "base":
                 self._base(at)
             case "label" if negated and (labels := _names(found) or _literals(found)):
-                differs = "" if _names(found) else _WHOLE
+                differs = _ASKED if self.asked & set(labels) else "" if _names(found) else _WHOLE
                 made.put(at, "blocking.labels", labels, differs, branches)
             case "title" if negated and found.operator == "~=":
                 made.put(at, "blocking.titles", [value], branches=branches)

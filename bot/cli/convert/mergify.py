@@ -41,6 +41,7 @@ _SECTIONS = {
     "scopes": "IMQ has one queue for a base branch. Trains test many pull requests together, whatever they change.",
     "partition_rules": "IMQ has one queue for a base branch, also in a repository of many projects.",
 }
+_CONDITIONS = ("conditions", "queue_conditions", "merge_conditions", "routing_conditions")
 _METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "rebase", "merge-batch": "merge"}
 _AT_ONCE = "Mergify's action `merge` merges at once; IMQ queues, and tests on the newest base first."
 _ACCOUNT = "IMQ acts as its App, and never as a person."
@@ -78,15 +79,21 @@ class _Mergify:
         self._labels: list[str] = []
         """The labels of the present rule that choose its method, where rules land by several."""
         rules = self.value.get("queue_rules")
+        self._rules_of_queues = rules if isinstance(rules, list) else []
         self._queues = {
             each.get("name"): ("queue_rules", index, "merge_method")
-            for index, each in enumerate(rules if isinstance(rules, list) else ())
+            for index, each in enumerate(self._rules_of_queues)
             if isinstance(each, dict) and each.get("merge_method") in _METHODS
         }
         """The place of the method of each queue that has one."""
         self._of_label: set[Place] = set()
         """Methods of queues that labels of `merge.method_labels` choose."""
-        self._many_queues = isinstance(rules, list) and len(rules) > 1
+        self._many_queues = len(self._rules_of_queues) > 1
+        queues = [each for each in self._rules_of_queues if isinstance(each, dict)]
+        for conditions in (each.get(name) for each in queues for name in _CONDITIONS):
+            self.conditions.ask(conditions)
+        for conditions, _ in self._entrances():
+            self.conditions.ask(conditions)
 
     def _entrances(self) -> list[tuple[Any, Any]]:
         """Return conditions and options of each action that lets pull requests into a queue."""
@@ -206,9 +213,8 @@ class _Mergify:
         # The first value of a key counts, and most pull requests go to the queue `default`.
         for index, rule in sorted(found, key=lambda each: each[1].get("name") != "default"):
             here = (*place, index)
-            conditions = ("conditions", "queue_conditions", "merge_conditions", "routing_conditions")
-            self._options(here, {name: each for name, each in rule.items() if name not in conditions})
-            for name in conditions:
+            self._options(here, {name: each for name, each in rule.items() if name not in _CONDITIONS})
+            for name in _CONDITIONS:
                 if name in rule:
                     self.conditions.queue((*here, name), rule[name], by_itself=rule.get("autoqueue") is True)
 

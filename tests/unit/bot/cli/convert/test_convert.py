@@ -272,6 +272,16 @@ def test_convert_of_rules_that_name_queues_takes_the_method_of_each_queue(conver
     assert found["queue_rules[1].merge_method"] == ("same", "merge.method_labels")
 
 
+def test_convert_makes_no_trigger_of_a_queues_label_beside_a_rule_that_asks_for_more(convert: Convert) -> None:
+    """By itself the label queued nothing. One that another rule excludes is blocked, and the report says so."""
+    queues = "queue_rules: [{name: a, queue_conditions: [label!=odd]}, {name: b, queue_conditions: [label=odd]}]\n"
+    rules = "pull_request_rules: [{conditions: [label=go, label=odd], actions: {queue: {name: b}}}]\n"
+    report = json.loads(convert(".mergify.yml", queues + rules, "--json").stdout)
+    assert parse(Path(".github/imq.yml").read_text()).value == {"blocking": {"labels": ["odd"]}}
+    (text,) = (each["text"] for each in report["values"] if each["key"] == "blocking.labels")
+    assert text.startswith("Another rule asks for it.")
+
+
 def test_convert_of_an_action_that_merges_at_once_says_that_imq_queues(convert: Convert) -> None:
     """Also beside options; a check of the merge alone may be one of the queue alone."""
     text = "pull_request_rules: [{conditions: [label=x], actions: {merge: {method: squash}}}]\n"
