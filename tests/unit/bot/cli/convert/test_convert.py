@@ -417,15 +417,13 @@ def test_convert_of_a_ruleset_removes_githubs_queue_and_keeps_its_other_rules(co
 @pytest.mark.parametrize("case", ["switched off", "no queue", "of an organisation", "closed branch"])
 def test_convert_of_a_ruleset_says_what_is_peculiar_to_it(convert: Convert, case: str) -> None:
     """A queue that is off keeps its branches; whose ruleset it is decides the command; `update` closes a branch."""
-    given: dict[str, Any] = (
-        RULESET
-        | {
-            "switched off": {"enforcement": "disabled"},
-            "no queue": {"rules": [{"type": "deletion"}], "conditions": None},
-            "of an organisation": {"id": None, "source_type": "Organization"},
-            "closed branch": {"rules": [{"type": "update"}]},
-        }[case]
-    )
+    cases: dict[str, dict[str, Any]] = {
+        "switched off": {"enforcement": "disabled"},
+        "no queue": {"rules": [{"type": "deletion"}], "conditions": None},
+        "of an organisation": {"id": None, "source_type": "Organization"},
+        "closed branch": {"rules": [{"type": "update"}]},
+    }
+    given = RULESET | cases[case]
     result = convert("rules.json", json.dumps(given), "rules.json", "--json")
     report, found = json.loads(result.stdout), verdicts(result)
     queues = case in {"switched off", "of an organisation"}
