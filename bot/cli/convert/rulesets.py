@@ -48,13 +48,13 @@ def convert(source: Source) -> Conversion:
         made.same(("rules",), "It has no rule.")
     if queues:
         made.notes += _NOTES
-        _turn_off(made, [each for each in rules if _kind(each) != _QUEUE])
+        _remove_queue(made, [each for each in rules if _kind(each) != _QUEUE])
     else:
         made.notes.append(_NO_QUEUE)
     return made
 
 
-def _turn_off(made: Conversion, kept: list[Any]) -> None:
+def _remove_queue(made: Conversion, kept: list[Any]) -> None:
     """Write the command that leaves the ruleset these rules, or deletes it if there are none."""
     value = made.source.value
     conditions, number = value.get("conditions"), value.get("id")
