@@ -2,7 +2,7 @@
 
 import pytest
 
-from github_emulator import Actor, App, CheckRunFields, Forbidden, GitHub, Invalid, RepositoryHandle
+from github_emulator import Actor, App, CheckRunFields, Forbidden, GitHub, RepositoryHandle
 from in_process.conftest import PublishedEvents
 
 
@@ -86,11 +86,3 @@ def test_statuses_combine_the_newest_of_each_context(github: GitHub, repository:
         github.checks.create_status(repository.record, sha, actor=ann, state=state, context=context)
         states.append(github.checks.combined_state(repository.record, sha))
     assert states == ["pending", "success", "failure", "success", "pending"]
-
-
-def test_reports_on_unknown_commits_are_invalid(github: GitHub, repository: RepositoryHandle, ci: App) -> None:
-    """422 for a commit that the repository does not have."""
-    with pytest.raises(Invalid, match="No commit found for SHA"):
-        github.checks.create_run(repository.record, app=ci, name="x", head_sha="0" * 40)
-    with pytest.raises(Invalid, match="No commit found for SHA"):
-        github.checks.create_status(repository.record, "0" * 40, actor=github.actor("ann"), state="success")

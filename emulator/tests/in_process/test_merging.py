@@ -102,14 +102,6 @@ def test_merge_conflict_draft_closed_are_not_mergeable(repository: RepositoryHan
     assert not pull.merged
 
 
-def test_merge_of_another_head_is_a_conflict(github: GitHub, pull: PullRequestHandle) -> None:
-    """409 when the head is not the one that was meant."""
-    old = pull.head_sha
-    pull.push({"a": "1"})
-    with pytest.raises(Conflict, match="Head branch was modified"):
-        github.merging.merge(pull.record, actor=github.actor("bob"), sha=old)
-
-
 async def test_merge_right_after_base_moved_asks_to_try_again(
     github: GitHub, repository: RepositoryHandle, pull: PullRequestHandle
 ) -> None:
@@ -270,24 +262,3 @@ def test_update_branch_of_fork_with_workflows_on_base_is_forbidden(
     repository.push("main", {".github/workflows/ci.yml": "on: push\n"})
     with pytest.raises(Forbidden, match="without `workflows` permission"):
         github.merging.update_branch(pull.record, actor=bot(github, ALL))
-
-
-def test_merge_branch_twice_has_nothing_left_to_do(github: GitHub, repository: RepositoryHandle) -> None:
-    """The second `POST /merges` is 204, not a conflict; a real conflict is 409."""
-    repository.push("one", {"lines.txt": edited(1)})
-    repository.push("two", {"lines.txt": edited(1, "clash")})
-    actor = github.actor("ann")
-    assert github.merging.merge_branch(repository.record, base="main", head="one", actor=actor)
-    assert github.merging.merge_branch(repository.record, base="main", head="one", actor=actor) is None
-    with pytest.raises(Conflict, match="Merge conflict"):
-        github.merging.merge_branch(repository.record, base="main", head="two", actor=actor)
-
-
-def test_ref_update_that_loses_commits_needs_force(github: GitHub, repository: RepositoryHandle) -> None:
-    """422 without force; with it the branch is back."""
-    start = repository.sha()
-    repository.push("main", {"a": "1"})
-    with pytest.raises(Invalid, match="Update is not a fast forward"):
-        github.refs.update(repository.record, "main", start, actor=github.actor("ann"))
-    github.refs.update(repository.record, "main", start, actor=github.actor("ann"), force=True)
-    assert repository.sha() == start

@@ -183,18 +183,6 @@ def test_people_without_the_role_are_refused(github: GitHub, repository: Reposit
         repository.push("main", {"a": "1"}, by="tim")
 
 
-def test_comments_are_published_edited_and_deleted(repository: RepositoryHandle, published: PublishedEvents) -> None:
-    """A comment's life: created, edited with its old text, deleted."""
-    domain = repository.domain
-    pull = repository.open_pull_request("One", head="one", files={"a": "1"})
-    comment, actor = pull.comment("first", by="ann"), domain.accounts.actor("ann")
-    domain.conversation.edit_comment(pull.record, comment, "second", actor=actor)
-    assert published.last("issue_comment", "edited")["changes"] == {"body": {"from": "first"}}
-    domain.conversation.delete_comment(pull.record, comment, actor=actor)
-    assert published.names()[-1] == "issue_comment.deleted"
-    assert pull.comments == []
-
-
 @pytest.mark.parametrize("automatic", [True, False])
 def test_deleted_head_branch_closes_what_is_stacked_on_it(repository: RepositoryHandle, automatic: bool) -> None:
     """Deleted by somebody: closed. Deleted by GitHub itself after the merge: aimed at the merged one's base."""

@@ -71,6 +71,7 @@ async def test_check_run_nonsense_is_refused(client: Client) -> None:
     await report(client, sha, "x", 422, output={"title": "x"})
     await report(client, sha, "x", 422, started_at="yesterday")
     await report(client, "0" * 40, "x", 422)
+    await client.call("POST", f"{R}/statuses/{'0' * 40}", 422, json_body={"state": "success"})
     answer = await client.get(f"{R}/commits/nowhere/check-runs", 422)
     assert answer["message"] == "No commit found for SHA: nowhere"
 

@@ -12,15 +12,6 @@ def opened(client: Client, head: str = "topic", **options: Any) -> Any:
     return client.repo.open_pull_request("Change", head=head, by="ann", files=files, **options)
 
 
-async def test_mergeable_is_null_until_somebody_asked(client: Client) -> None:
-    """GitHub computes `mergeable` after the first question."""
-    pull = opened(client)
-    assert (await client.get(f"{R}/pulls/{pull.number}"))["mergeable"] is None
-    await client.settle()
-    answer = await client.get(f"{R}/pulls/{pull.number}")
-    assert (answer["mergeable"], answer["mergeable_state"]) == (True, "clean")
-
-
 @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
 async def test_merge_lands_and_says_where(client: Client, method: str) -> None:
     """The answer names the commit that is now the base's tip."""
