@@ -14,7 +14,7 @@ async def configure(world: World, text: str) -> None:
     await world.settle()
 
 
-async def green(world: World, name: str, **more: Any) -> Any:
+async def green(world: World, name: str = "add", **more: Any) -> Any:
     """A pull request whose checks have ended."""
     pull = world.open(name, **more)
     await world.pass_time(CI_TIME * 2)
@@ -35,3 +35,12 @@ async def leaves(world: World, pull: Any) -> str:
     await world.settle()
     assert not pull.merged
     return (await world.reasons(pull))[-1]
+
+
+async def refused(world: World, pull: Any) -> tuple[str, str]:
+    """Label it: for which reason it was refused or dequeued, and what its comment says."""
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in pull.labels, within=timedelta(hours=3))
+    await world.settle()
+    assert not pull.merged
+    return (await world.reasons(pull))[-1], world.comment(pull)

@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.acceptance.browsing import SETTINGS, allow_login
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.shadow_mode import begin, writes
 from tests.acceptance.world import LAG, World, a_world
@@ -39,9 +40,17 @@ async def world(tmp_path: Path, lag: timedelta) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """A client's session."""
-    async with aiohttp.ClientSession() as opened:
+    """A client that keeps no cookies: browsers keep their own."""
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as opened:
         yield opened
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[World]:
+    """A world in which people can log in."""
+    async with a_world(tmp_path, settings=SETTINGS, ci=False, protect=False) as made:
+        allow_login(made)
+        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Attacks of people who may log in, and of those who never do: on logins, sessions, forms and what is public."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,21 +21,6 @@ from tests.acceptance.world import LABEL, World, a_world
 from tests.support.real_time import LIMIT
 
 FORM = "application/x-www-form-urlencoded"
-
-
-@pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """A client that keeps no cookies: browsers keep their own."""
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
-        yield client
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[World]:
-    """A world in which people can log in."""
-    async with a_world(tmp_path, settings=SETTINGS, ci=False, protect=False) as world:
-        allow_login(world)
-        yield world
 
 
 async def send(browser: Browser, body: bytes, content_type: str) -> int:

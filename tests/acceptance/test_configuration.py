@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from bot.cli import dry_run, host, main
 from github_emulator import CISettings
+from tests.acceptance.choosing import green
 from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import CI_TIME, LABEL, World
 
@@ -22,12 +23,6 @@ async def configure(world: World, text: str, repository: Any = None) -> None:
     """Push a configuration to the base branch, and let its webhooks arrive."""
     (repository or world.repository).push("main", {FILE: text}, "Configure the queue", by="rhea")
     await world.settle()
-
-
-async def green(world: World, name: str, **more: Any) -> Any:
-    pull = world.open(name, **more)
-    await world.pass_time(CI_TIME * 2)
-    return pull
 
 
 def check_run(pull: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -22,18 +21,6 @@ from tests.acceptance.streams import reading
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 MINUTE = timedelta(minutes=1)
-
-
-@pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
-
-
-@pytest.fixture
-async def mona(world: World, session: aiohttp.ClientSession) -> Caller:
-    """A person who may read acme/widgets."""
-    return await caller(world, session)
 
 
 async def queued(world: World, name: str) -> Any:

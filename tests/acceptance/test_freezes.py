@@ -11,7 +11,8 @@ from sqlalchemy import text
 from github_emulator import Fault
 from queue_engine.control import pauses
 from queue_engine.domain.model import Repository
-from tests.acceptance.test_priorities import configure, opened
+from tests.acceptance.choosing import configure
+from tests.acceptance.test_priorities import opened
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 MERGE = "/repos/{owner}/{repo}/pulls/{number}/merge"

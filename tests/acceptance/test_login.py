@@ -1,6 +1,5 @@
 """Logging in with GitHub, sessions, and attacks on both."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from http.cookies import SimpleCookie
 from pathlib import Path
@@ -15,21 +14,6 @@ from tests.acceptance.browsing import CALLBACK, HOME, SESSION, SETTINGS, Browser
 from tests.acceptance.world import World, a_world
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[World]:
-    """A world in which people can log in."""
-    async with a_world(tmp_path, settings=SETTINGS, ci=False, protect=False) as world:
-        allow_login(world)
-        yield world
-
-
-@pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """A client that keeps no cookies: browsers keep their own."""
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
-        yield client
 
 
 @pytest.fixture

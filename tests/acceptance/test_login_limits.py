@@ -1,8 +1,6 @@
 """Limits of logins: each client has a share, so that strangers keep no other person from logging in."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import aiohttp
 import pytest
@@ -13,19 +11,11 @@ from bot.api.device_login import BEGUN_PER_ADDRESS, SENT_PER_ADDRESS
 from bot.gateway.device_flow import DeviceFlow, Wait
 from bot.web.login.attempts import OF_CLIENT_A_MINUTE, OF_STRANGERS_AN_HOUR
 from queue_engine.domain.facts import Actor
-from tests.acceptance.browsing import SETTINGS, Browser, allow_login
+from tests.acceptance.browsing import Browser
 from tests.acceptance.callers import Caller
-from tests.acceptance.world import World, a_world
+from tests.acceptance.world import World
 
 BEGIN, FINISH = "/api/v1/login/device", "/api/v1/login/device/token"
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[World]:
-    """A world in which people can log in."""
-    async with a_world(tmp_path, settings=SETTINGS, ci=False, protect=False) as world:
-        allow_login(world)
-        yield world
 
 
 async def guess(browser: Browser, address: str) -> int:

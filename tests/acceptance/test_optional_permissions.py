@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from bot.gateway.http.scopes import OPTIONAL
-from tests.acceptance.choosing import configure
-from tests.acceptance.test_configuration import green, validate
+from tests.acceptance.choosing import configure, green
+from tests.acceptance.test_configuration import validate
 from tests.acceptance.test_rules import RED
 from tests.acceptance.world import CI_TIME, LABEL, World
 

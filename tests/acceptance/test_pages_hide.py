@@ -41,13 +41,6 @@ async def a_site(path: Path, **settings: str) -> AsyncIterator[World]:
         yield world
 
 
-@pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    """A client that keeps no cookies: browsers keep their own."""
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as client:
-        yield client
-
-
 def routes(world: World) -> list[tuple[str, str]]:
     """Every page that the real application routes, with the variables of its path."""
     return sorted((method, VARIABLE.sub(r"{\1}", path)) for method, path in world.bot.application()[ROUTES])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.choosing import configure
 from tests.acceptance.test_label_early import DRAFT, early
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
@@ -19,12 +20,6 @@ priority:
 """
 UPDATE = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
 PERMISSION = "GET /repos/{owner}/{repo}/collaborators/{username}/permission"
-
-
-async def configure(world: World, text: str) -> None:
-    """A maintainer changes the repository's rules."""
-    world.repository.push("main", {".github/imq.yml": text}, "Rules of the queue", by="rhea")
-    await world.settle()
 
 
 async def opened(world: World, *names: str) -> list[Any]:

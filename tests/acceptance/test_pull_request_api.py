@@ -9,9 +9,10 @@ import pytest
 
 from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.callers import Answer, Caller, caller, path_of
+from tests.acceptance.choosing import configure
 from tests.acceptance.pull_request_calls import HOME, order, read_entry
 from tests.acceptance.test_held import held
-from tests.acceptance.test_priorities import configure, opened
+from tests.acceptance.test_priorities import opened
 from tests.acceptance.world import LABEL, World, a_world
 
 

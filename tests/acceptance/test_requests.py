@@ -1,6 +1,5 @@
 """What people asked of IMQ: pages, statuses for scripts and programs, and retries."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import aiohttp
@@ -14,12 +13,6 @@ from tests.acceptance.page_readers import reader
 from tests.acceptance.world import LABEL, World
 
 READ_AND_COMMENT = {"POST /graphql", "POST /repos/{owner}/{repo}/issues/{number}/comments"}
-
-
-@pytest.fixture
-async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 @pytest.mark.thorough

@@ -7,17 +7,11 @@ import pytest
 
 from github_emulator import ReviewRule
 from tests.acceptance.branch_rules import CASES, Case, guard, rule
-from tests.acceptance.choosing import configure
+from tests.acceptance.choosing import configure, green
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 REVIEWS = "GET /repos/{owner}/{repo}/pulls/{number}/reviews"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-
-
-async def green(world: World, name: str = "add", **more: Any) -> Any:
-    pull = world.open(name, **more)
-    await world.pass_time(CI_TIME * 2)
-    return pull
 
 
 async def rejected(world: World, pull: Any) -> tuple[str, str]:

@@ -7,26 +7,11 @@ from typing import Any
 import pytest
 
 from github_emulator import CheckRunFields, RecordedCall, ReviewRule
-from tests.acceptance.choosing import configure
+from tests.acceptance.choosing import configure, green, refused
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
-
-
-async def green(world: World, name: str = "add", **more: Any) -> Any:
-    pull = world.open(name, **more)
-    await world.pass_time(CI_TIME * 2)
-    return pull
-
-
-async def refused(world: World, pull: Any) -> tuple[str, str]:
-    """Label it: for which reason it was refused or dequeued, and what its comment says."""
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: LABEL not in pull.labels, within=timedelta(hours=3))
-    await world.settle()
-    assert not pull.merged
-    return (await world.reasons(pull))[-1], world.comment(pull)
 
 
 @pytest.mark.thorough

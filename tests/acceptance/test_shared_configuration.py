@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from queue_engine.domain.policy import SharedConfig
+from tests.acceptance.choosing import green
 from tests.acceptance.commenting import say
 from tests.acceptance.project import FILES
-from tests.acceptance.test_configuration import FILE, configure, green, validate
+from tests.acceptance.test_configuration import FILE, configure, validate
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 ATTACK = """\

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from github_emulator import Fault
+from tests.acceptance.choosing import refused
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 PULL = "/repos/{owner}/{repo}/pulls/{number}"
@@ -26,15 +27,6 @@ async def green(world: World, **more: Any) -> tuple[Any, Any, Any]:
     formed = stack(world, **more)
     await world.pass_time(CI_TIME * 2)
     return formed
-
-
-async def dequeued(world: World, pull: Any) -> tuple[str, str]:
-    """Label it: for which reason it left, and what its comment says."""
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: LABEL not in pull.labels, within=timedelta(hours=2))
-    await world.settle()
-    assert not pull.merged
-    return (await world.reasons(pull))[-1], world.comment(pull)
 
 
 @pytest.mark.thorough
@@ -125,7 +117,7 @@ async def test_merge_in_the_background_that_never_ends_delays_the_next_one_for_a
 async def test_stack_where_github_offers_no_merge_in_the_background_is_explained(world: World) -> None:
     """The comment says what to do; outside of its stack the pull request lands."""
     bottom, _, formed = await green(world, offered=False)
-    reason, sentence = await dequeued(world, bottom)
+    reason, sentence = await refused(world, bottom)
     assert reason == "stacked"
     assert "remove the pull request from the stack" in sentence
     world.github.stacks.dissolve(world.repository.record, formed)
@@ -240,7 +232,7 @@ async def test_pull_request_above_another_one_is_refused_where_nothing_waits(wor
     """`when_not_ready: refuse`: the comment names the one that lands first."""
     world.repository.push("main", {".github/imq.yml": "when_not_ready: refuse\n"}, "Configure", by="rhea")
     bottom, top, _ = await green(world)
-    reason, sentence = await dequeued(world, top)
+    reason, sentence = await refused(world, top)
     assert reason == "stacked_above"
     assert f"#{bottom.number}" in sentence
 

@@ -7,15 +7,10 @@ import pytest
 
 from github_emulator import DropConnection, Fault, RecordedCall
 from queue_engine.domain.reasons import Reason
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-
-
-async def configure(world: World, text: str) -> None:
-    """A maintainer changes the repository's rules."""
-    world.repository.push("main", {".github/imq.yml": text}, "Rules of the queue", by="rhea")
-    await world.settle()
 
 
 async def two_queued(world: World) -> tuple[Any, Any]:

@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 
 from github_emulator import PullRequestOptions
+from tests.acceptance.choosing import configure
 from tests.acceptance.world import CI_TIME, LABEL, World
 
 MINUTE = timedelta(minutes=1)
 EDIT = "PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}"
 CREATE = "POST /repos/{owner}/{repo}/issues/{number}/comments"
-
-
-async def configure(world: World, text: str) -> None:
-    """A maintainer changes the repository's rules."""
-    world.repository.push("main", {".github/imq.yml": text}, "Rules of the queue", by="rhea")
-    await world.settle()
 
 
 async def ready(world: World, *names: str) -> list[Any]:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from github_emulator import Job, Trigger
+from tests.acceptance.choosing import configure
 from tests.acceptance.commenting import MINUTE, reacted, ready, say
 from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_flaky_jobs import EDIT
 from tests.acceptance.test_methods import ONLY_REBASE
-from tests.acceptance.test_trigger_labels import configure
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 

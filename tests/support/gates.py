@@ -13,7 +13,8 @@ The gate of a test is decided by its mark, or by its folder:
 
 What a test of the landing gate may not do makes tests pass nearly always, on a quiet machine:
 
-- wait: `asyncio.sleep` or `time.sleep` of more than 0 s, or a time limit that ends in real time;
+- wait: `asyncio.sleep` or `time.sleep` of more than 0 s, or a time limit that ends in real time. Limits of
+  `asyncio.timeout` from a second on become ten minutes, so that a busy machine ends none;
 - start a process; PostgreSQL is started once a session, by the harness;
 - bind a port by its number: a free port that was looked for may be taken by now. Port 0 never is;
 - read the wall clock, which `tests/test_gates.py` finds in their text.
@@ -39,6 +40,7 @@ import pytest
 
 import github_emulator
 from queue_engine.core.timing import clock as clocks
+from tests.support.real_time import LIMIT
 
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
@@ -290,7 +292,11 @@ def unguarded() -> Iterator[None]:
 
 def _watch_waits() -> None:
     """Report each wait in real time to the guard, from now on."""
-    pause, block, run = asyncio.sleep, time.sleep, events.Handle._run
+    pause, block, run, limited = asyncio.sleep, time.sleep, events.Handle._run, asyncio.timeout
+
+    def timeout(delay: float | None) -> asyncio.Timeout:
+        # IMQ gives GitHub 20 s for an answer. A process that gets a twentieth of a processor took longer.
+        return limited(max(delay, LIMIT) if GUARD.on and delay is not None and delay >= 1 else delay)
 
     async def sleep(delay: float, result: Any = None) -> Any:
         if delay > 0 and _HEARTBEATS not in sys._getframe(1).f_code.co_filename:
@@ -312,6 +318,7 @@ def _watch_waits() -> None:
     for place, name, watched in (
         (asyncio, "sleep", sleep),
         (tasks, "sleep", sleep),
+        (asyncio, "timeout", timeout),
         (time, "sleep", blocking_sleep),
         (events.TimerHandle, "_run", run_timer),
     ):
