@@ -1,17 +1,15 @@
 """The ways of an entry whose checks decide, and of one whose consent goes."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from queue_engine.domain.facts import CheckState
 from queue_engine.domain.model import EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
-from queue_engine.planner.actions import Dequeue, Unmet, Wait
+from queue_engine.planner.actions import Unmet, Wait
 from tests.unit.queue_engine.examples import (
     CHECKING,
-    HOUR,
     MINUTE,
     NOW,
     POLICY,
@@ -19,19 +17,10 @@ from tests.unit.queue_engine.examples import (
     pull,
     rules,
 )
-from tests.unit.queue_engine.planner.paths import WITHDRAWALS, Walk, checking, landed, ready
+from tests.unit.queue_engine.planner.paths import WITHDRAWALS, Walk, checking, landed
 from tests.unit.queue_engine.planner.scripted_github import GitHub
 
 PASSED, FAILED, PENDING = CheckState.PASSED, CheckState.FAILED, CheckState.PENDING
-
-
-def test_walk_whose_check_fails_leaves_with_that_check() -> None:
-    """The failing check is handed on, to be linked."""
-    walk = checking()
-    walk.reported(FAILED)
-    action = walk.go()
-    assert isinstance(action, Dequeue)
-    assert (action.reason, [check.name for check in action.checks]) == (Reason.CHECKS_FAILED, ["ci"])
 
 
 def test_walk_whose_check_never_reports_waits_outside_and_says_which() -> None:
@@ -64,36 +53,6 @@ def test_walk_without_required_checks_waits_for_late_workflows() -> None:
     assert walk.entry.status is CHECKING
     walk.github.say(PASSED)
     assert landed(walk.wait())
-
-
-def test_walk_without_required_checks_lands_when_the_reports_are_old() -> None:
-    """Who was green long ago does not wait again."""
-    walk = Walk(GitHub(rules=rules()))
-    walk.github.say(PASSED, at=NOW - POLICY.later_workflows)
-    assert landed(walk.go())
-
-
-def test_walk_without_required_checks_gives_slow_ones_their_time() -> None:
-    """The short limit is for the first report only."""
-    walk = Walk(GitHub(rules=rules()))
-    walk.github.say(PENDING)
-    walk.go()
-    while walk.now < NOW + HOUR:
-        assert isinstance(walk.wait(), Wait)
-    walk.github.say(PASSED)
-    assert landed(walk.wait())
-
-
-@pytest.mark.parametrize(("changes", "reason"), [*WITHDRAWALS, ({"head_sha": "evil"}, Reason.HEAD_CHANGED)])
-def test_walk_whose_consent_went_without_a_webhook_is_stopped_before_the_merge(
-    changes: dict[str, Any], reason: Reason
-) -> None:
-    """P4: the pull request is always read in the pass that merges."""
-    walk = ready()
-    walk.github.reports["evil"] = walk.github.reports["head-1"]
-    walk.github.pull = replace(walk.github.pull, **changes)
-    assert walk.left() is reason
-    assert walk.merged_heads == []
 
 
 def test_walk_of_a_suspect_entry_reads_before_anything_else() -> None:

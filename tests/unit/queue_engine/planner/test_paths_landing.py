@@ -11,12 +11,11 @@ from tests.unit.queue_engine.examples import (
     NOW,
     POLICY,
     READY,
-    SECOND,
     UPDATING,
     entry,
     rules,
 )
-from tests.unit.queue_engine.planner.paths import BEHIND, Walk, behind, checking, landed, ready, updating
+from tests.unit.queue_engine.planner.paths import Walk, behind, checking, landed, ready, updating
 from tests.unit.queue_engine.planner.scripted_github import GitHub
 
 PASSED, PENDING = CheckState.PASSED, CheckState.PENDING
@@ -30,33 +29,6 @@ def test_walk_of_a_green_and_up_to_date_entry_lands_in_one_pass() -> None:
     assert walk.ways == ["checking", "ready"]
     assert walk.entry.run.merge_requested_at == NOW
     assert walk.entry.run.tested_tree == "tree-of-head-1"
-
-
-def test_walk_of_an_entry_behind_its_base_is_updated_checked_proved_and_landed() -> None:
-    """Seven requests, however long the checks take."""
-    walk = behind()
-    assert isinstance(walk.go(), Wait)
-    walk.updated()
-    assert isinstance(walk.go_at(NOW + 2 * SECOND), Wait)
-    walk.now = NOW + 9 * MINUTE
-    walk.reported()
-    assert landed(walk.go())
-    assert walk.asked == ["snapshot", "update", "rules", "checks", "snapshot", "merge"]
-    assert walk.ways == ["updating", "checking", "ready"]
-    assert walk.merged_heads == ["head-2"]
-    assert walk.entry.run.tested_tree == "tree-of-head-2"
-
-
-def test_walk_of_an_entry_known_to_be_behind_is_updated_without_asking() -> None:
-    """The landing before it showed that: one request less for every entry in a queue but the first."""
-    walk = behind()
-    walk.change_entry(newer_tip=BEHIND)
-    walk.go()
-    walk.updated()
-    walk.go()
-    walk.reported()
-    assert landed(walk.go())
-    assert walk.asked == ["update", "rules", "checks", "snapshot", "merge"]
 
 
 def test_walk_with_reports_that_came_before_the_update_was_bound_polls_at_once() -> None:
@@ -137,15 +109,6 @@ def test_walk_whose_base_moves_while_checking_is_updated_at_once() -> None:
     assert walk.ways == ["updating", "checking", "updating", "checking", "ready"]
 
 
-def test_walk_with_a_webhook_of_a_push_that_its_head_contains_continues_checking() -> None:
-    """A late webhook of the tip that the update was made with costs one comparison and no CI run."""
-    walk = checking()
-    walk.change_entry(newer_tip=BEHIND)
-    assert isinstance(walk.go(), Wait)
-    assert (walk.entry.status, walk.entry.newer_tip, walk.entry.run.base_tip) == (CHECKING, None, BEHIND)
-    assert walk.asked.count("update") == 1
-
-
 @pytest.mark.parametrize("hinted", [True, False])
 def test_walk_whose_base_moves_before_the_merge_never_merges_what_was_not_tested(hinted: bool) -> None:
     """P1: with or without a webhook, the comparison of this pass decides."""
@@ -156,15 +119,6 @@ def test_walk_whose_base_moves_before_the_merge_never_merges_what_was_not_tested
     assert isinstance(walk.go(), Wait)
     assert walk.entry.status is UPDATING
     assert walk.merged_heads == []
-
-
-def test_walk_restarted_hours_after_an_update_finds_it() -> None:
-    """The limit is no excuse for not looking."""
-    walk = updating()
-    walk.github.update("head-2")
-    walk.github.say(PASSED)
-    assert landed(walk.go_at(NOW + 5 * HOUR))
-    assert walk.merged_heads == ["head-2"]
 
 
 def test_walk_restarted_hours_after_the_intent_to_update_asks_before_it_gives_up() -> None:

@@ -1,8 +1,6 @@
 """The ways of an entry whose merge is refused or in doubt."""
 
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -10,15 +8,13 @@ from queue_engine.domain.facts import CheckState, MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, Wait
 from tests.unit.queue_engine.examples import (
-    CHECKING,
-    HOUR,
     NOW,
     POLICY,
     SECOND,
     UPDATING,
     pull,
 )
-from tests.unit.queue_engine.planner.paths import WITHDRAWALS, landed, ready
+from tests.unit.queue_engine.planner.paths import landed, ready
 from tests.unit.queue_engine.planner.scripted_github import Refusal
 
 
@@ -53,16 +49,6 @@ def test_walk_whose_merge_is_refused_because_the_base_moved_is_updated_at_once(w
     assert walk.entry.run.merge_refusals == 0
 
 
-def test_walk_whose_head_github_takes_for_outdated_for_two_minutes_lands() -> None:
-    """GitHub says so of an update of ours too, until it has caught up: IMQ updates nothing and ejects no entry."""
-    walk = ready(*[Refusal("Head branch is out of date. Review and try the merge again.")] * 7)
-    action = walk.go()
-    while isinstance(action, Wait):
-        action = walk.wait()
-    assert landed(action)
-    assert "update_branch" not in walk.asked
-
-
 @pytest.mark.parametrize("words", ["Required review missing", "Base branch was modified"])
 def test_walk_whose_merge_is_refused_lastingly_leaves_after_ten_minutes(words: str) -> None:
     """A rule that does not pass holds up no other entry (P5)."""
@@ -75,43 +61,11 @@ def test_walk_whose_merge_is_refused_lastingly_leaves_after_ten_minutes(words: s
     assert walk.asked.count("merge") <= 12
 
 
-@pytest.mark.parametrize(
-    "words", ["Code scanning is waiting for results from CodeQL for the commits 7f2 or 9c1.", "It is in progress."]
-)
-def test_walk_whose_merge_is_refused_for_minutes_lands_when_that_passes(words: str) -> None:
-    """Seven refusals in a row eject no entry (codeql #19459)."""
-    walk = ready(*[Refusal(words)] * 7)
-    action = walk.go()
-    while isinstance(action, Wait):
-        action = walk.wait()
-    assert landed(action)
-
-
-def test_walk_whose_merge_is_refused_while_mergeable_is_unknown_ends_after_githubs_time() -> None:
-    """P5: minutes of computing eject no entry within seconds, and no entry waits for ever."""
-    walk = ready(*[Refusal("Pull Request is not mergeable")] * 99)
-    walk.github.pull = pull(mergeable=None)
-    since = walk.entry.status_since
-    action = walk.go()
-    while isinstance(action, Wait):
-        action = walk.wait()
-    assert action == Dequeue(Reason.MERGEABLE_UNKNOWN, detail="Pull Request is not mergeable")
-    assert walk.now - since == POLICY.timeouts.update
-    assert walk.asked.count("merge") <= 12
-
-
 def test_walk_woken_between_refusals_does_not_try_sooner() -> None:
     """Hints do not shorten the wait before the next merge call."""
     walk = ready(Refusal("Pull Request is not mergeable"))
     walk.go()
     assert isinstance(walk.go_at(NOW + SECOND), Wait)
-    assert walk.asked.count("merge") == 1
-
-
-def test_walk_whose_merge_is_refused_for_githubs_own_queue_leaves_at_once() -> None:
-    """The rule may be newer than the enqueue (Kodiak #871)."""
-    walk = ready(Refusal("Changes must be made through the merge queue"))
-    assert walk.left() is Reason.NATIVE_QUEUE_REQUIRED
     assert walk.asked.count("merge") == 1
 
 
@@ -138,32 +92,6 @@ def test_walk_whose_head_moved_at_the_merge_leaves() -> None:
     assert walk.merged_heads == ["head-1"]
 
 
-@pytest.mark.parametrize("later", [SECOND, 5 * HOUR])
-def test_walk_whose_merge_had_no_answer_but_happened_is_confirmed(later: timedelta) -> None:
-    """A 500 may have merged (Kodiak #397): read first, merge once."""
-    walk = ready(Refusal(lost=True, happened=True))
-    assert walk.go() is None
-    assert walk.entry.run.merge_requested_at == NOW
-    assert landed(walk.go_at(NOW + later))
-    assert walk.asked[-2:] == ["merge", "snapshot"]
-
-
-def test_walk_whose_merge_had_no_answer_and_did_not_happen_is_merged_with_fresh_facts() -> None:
-    """Nothing of the first try is believed."""
-    walk = ready(Refusal(lost=True))
-    assert walk.go() is None
-    asked = len(walk.asked)
-    assert landed(walk.go_at(NOW + SECOND))
-    assert walk.asked[asked:] == ["snapshot", "checks", "merge"]
-
-
-def test_walk_that_lands_in_one_pass_has_its_checks_read_once() -> None:
-    """P7: they are read again only after a wait."""
-    walk = ready()
-    assert landed(walk.go())
-    assert walk.asked.count("checks") == 1
-
-
 def test_walk_whose_check_fails_while_its_merge_has_no_answer_is_not_merged() -> None:
     """P1: GitHub would merge it, where the check is required by configuration only, or by nothing."""
     walk = ready(Refusal(lost=True))
@@ -174,27 +102,6 @@ def test_walk_whose_check_fails_while_its_merge_has_no_answer_is_not_merged() ->
     )
     assert walk.ways == ["checking", "ready", "checking"]
     assert walk.asked.count("merge") == 1
-
-
-def test_walk_whose_check_runs_again_while_its_merge_has_no_answer_waits_for_it() -> None:
-    """P1: a check that was green is running again; when it is green again the entry lands."""
-    walk = ready(Refusal(lost=True))
-    walk.go()
-    walk.github.say(CheckState.PENDING)
-    assert isinstance(walk.go_at(NOW + SECOND), Wait)
-    assert (walk.entry.status, walk.entry.run.pending_checks) == (CHECKING, ("ci",))
-    walk.reported()
-    assert landed(walk.go())
-
-
-@pytest.mark.parametrize(("changes", "reason"), [*WITHDRAWALS[:1], *WITHDRAWALS[2:]])
-def test_walk_whose_merge_did_not_happen_and_whose_consent_went_leaves(changes: dict[str, Any], reason: Reason) -> None:
-    """A lost merge is no consent to a second one."""
-    walk = ready(Refusal(lost=True))
-    walk.go()
-    walk.github.pull = replace(walk.github.pull, **changes)
-    assert walk.left() is reason
-    assert len(walk.merged_heads) == 1
 
 
 def test_walk_whose_merge_happened_is_merged_whatever_happened_since() -> None:
@@ -208,23 +115,8 @@ def test_walk_whose_merge_happened_is_merged_whatever_happened_since() -> None:
 
 
 SETTINGS = ["Merge commits are not allowed on this repository.", "Squash merges are not allowed on this repository."]
-RULES = [
-    f"Repository rule violations found\n\n{method} is not an allowed merge method in this repository.\n\n"
-    for method in ("Merge", "Squash")
-]
-LINEAR = ["This branch must not contain merge commits.", SETTINGS[1]]
+LINEAR = "This branch must not contain merge commits."
 MODIFIED = Refusal("Base branch was modified. Review and try the merge again.")
-
-
-@pytest.mark.parametrize("refusals", [SETTINGS, RULES, LINEAR])
-@pytest.mark.parametrize("before", [[], [MODIFIED]])
-def test_walk_whose_methods_are_refused_lands_by_the_one_that_is_left(
-    refusals: list[str], before: list[Refusal]
-) -> None:
-    """A repository that allows only rebase does not show it to an App: each refusal excludes one method."""
-    walk = ready(*before, *map(Refusal, refusals))
-    assert landed(walk.go())
-    assert walk.methods[len(before) :] == ["merge", "squash", "rebase"]
 
 
 def test_walk_whose_every_method_is_refused_leaves_and_names_that() -> None:
@@ -243,7 +135,7 @@ def test_walk_whose_configured_method_is_refused_lands_by_no_other() -> None:
 
 def test_walk_whose_only_method_makes_merge_commits_names_the_linear_history() -> None:
     """The repository allows no other one, and a maintainer reads which rule is in the way."""
-    walk = ready(Refusal(LINEAR[0]))
+    walk = ready(Refusal(LINEAR))
     walk.github.pull = pull(methods=(MergeMethod.MERGE,))
     assert walk.left() is Reason.LINEAR_HISTORY_REQUIRED
     assert walk.asked.count("merge") == 1

@@ -1,7 +1,5 @@
 """The ways of an entry while its branch is updated: refusals, and pushes that only look like ours."""
 
-from dataclasses import replace
-
 import pytest
 
 from queue_engine.domain.facts import CheckState
@@ -11,7 +9,6 @@ from tests.unit.queue_engine.examples import (
     CHECKING,
     NOW,
     POLICY,
-    SECOND,
     pull,
 )
 from tests.unit.queue_engine.planner.paths import BEHIND, Walk, behind, checking, landed, updating
@@ -27,13 +24,6 @@ def test_walk_whose_update_was_refused_because_it_is_there_already_binds_it() ->
     assert isinstance(walk.go(), Wait)
     assert (walk.entry.status, walk.entry.head_sha, walk.entry.head_proved) == (CHECKING, "head-2", True)
     assert walk.asked == ["snapshot", "update", "pull", "comparison", "rules", "checks", "workflow_runs"]
-
-
-def test_walk_whose_update_was_refused_because_somebody_pushed_leaves() -> None:
-    """GitHub answers with the same words, but another person pushed."""
-    walk = behind(updates=[Refusal("expected head sha didn't match current head ref.")])
-    walk.meanwhile["snapshot"] = lambda: walk.github.push("evil", parents=("head-1",), merge_base="base-1")
-    assert walk.left() is Reason.HEAD_CHANGED
 
 
 def test_walk_whose_update_was_refused_because_nothing_is_missing_is_checked() -> None:
@@ -65,39 +55,6 @@ def test_walk_whose_update_was_refused_for_good_leaves(words: str, mergeable: bo
     assert reason is Reason.CONFLICT or action.detail == words
 
 
-def test_walk_whose_update_was_refused_for_a_push_that_reads_show_later_leaves() -> None:
-    """P4: GitHub refuses by the head that is there, and a replica shows it seconds later."""
-    walk = behind(pull=pull(mergeable=True), updates=[Refusal("expected head sha didn't match current head ref.")] * 2)
-    assert isinstance(walk.go(), Wait)
-    assert isinstance(walk.wait(), Wait)
-    walk.github.push("evil", parents=("head-1",), merge_base="base-1")
-    walk.now = walk.due
-    assert walk.left() is Reason.HEAD_CHANGED
-
-
-def test_walk_whose_update_was_refused_while_mergeability_is_unknown_asks_again_within_bounds() -> None:
-    """Null means ask later; for ever null is a reason of its own."""
-    walk = behind(pull=pull(mergeable=None), updates=[Refusal("Validation failed")] * 50)
-    walk.go()
-    assert walk.due == NOW + POLICY.ask_again.base
-    while isinstance(walk.wait(), Wait):
-        pass
-    assert walk.left() in {Reason.MERGEABLE_UNKNOWN, Reason.UPDATE_TIMED_OUT}
-    assert POLICY.timeouts.update <= walk.now - NOW <= 2 * POLICY.timeouts.update
-    assert walk.asked.count("update") <= 10
-
-
-def test_walk_whose_mergeability_becomes_known_during_the_wait_continues() -> None:
-    """GitHub accepts the second try."""
-    walk = behind(pull=pull(mergeable=None), updates=[Refusal("Validation failed")])
-    walk.go()
-    walk.github.pull = replace(walk.github.pull, mergeable=True)
-    walk.wait()
-    walk.updated()
-    walk.go()
-    assert walk.entry.status is CHECKING
-
-
 @pytest.mark.parametrize(
     ("home", "reason"), [("acme/rocket", Reason.PERMISSION_MISSING), ("eve/rocket", Reason.UPDATE_REFUSED)]
 )
@@ -105,14 +62,6 @@ def test_walk_whose_update_is_forbidden_names_whose_move_it_is(home: str, reason
     """In a repository of ours the operator's; on somebody's fork its owner's."""
     walk = behind(pull=pull(head_repository=home), updates=[Refusal("Resource not accessible", forbidden=True)])
     assert walk.left() is reason
-
-
-def test_walk_whose_conflict_shows_only_while_updating_leaves() -> None:
-    """The update was accepted, the background job found the conflict."""
-    walk = updating()
-    walk.github.pull = replace(walk.github.pull, mergeable=False)
-    walk.now = walk.due
-    assert walk.left() is Reason.CONFLICT
 
 
 def test_walk_whose_update_never_appears_asks_again_and_gives_up_in_time() -> None:
@@ -123,17 +72,6 @@ def test_walk_whose_update_never_appears_asks_again_and_gives_up_in_time() -> No
     assert walk.left() is Reason.UPDATE_TIMED_OUT
     assert POLICY.timeouts.update <= walk.now - NOW <= 2 * POLICY.timeouts.update
     assert 3 <= walk.asked.count("update") <= 10
-
-
-def test_walk_whose_update_call_had_no_answer_finds_the_update() -> None:
-    """A timeout may have happened: the next look sees the new head and no second update is asked for."""
-    walk = behind(updates=[Refusal(lost=True)])
-    assert walk.go() is None
-    walk.github.update("head-2")
-    walk.go_at(NOW + SECOND)
-    walk.wait()
-    assert walk.entry.status is CHECKING
-    assert walk.asked.count("update") == 1
 
 
 @pytest.mark.parametrize(
