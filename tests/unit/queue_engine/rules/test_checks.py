@@ -22,20 +22,6 @@ CI = RequiredCheck("ci", None)
 CI_OF_10 = RequiredCheck("ci", 10)
 
 
-@pytest.mark.parametrize("state", CheckState)
-def test_required_check_that_reported_decides(state: CheckState) -> None:
-    """One required check: its newest report is the verdict."""
-    assert judge([CI], [report("ci", state)]).state is state
-
-
-@pytest.mark.parametrize("reports", [(), (report("lint"),)])
-def test_required_check_that_is_absent_is_awaited_by_name(reports: tuple[()]) -> None:
-    """Absent means pending, whatever else has passed: "all known runs finished" is not green."""
-    verdict = judge([CI], reports)
-    assert (verdict.state, verdict.pending_names) == (PENDING, ("ci",))
-    assert not verdict.reported
-
-
 def test_required_check_bound_to_an_app_counts_from_that_app_only() -> None:
     """A check run of the same name by another App neither passes nor fails a bound check."""
     assert judge([CI_OF_10], [report("ci", PASSED, app_id=11)]).state is PENDING
@@ -77,16 +63,6 @@ def test_two_apps_bound_to_one_name_must_both_report() -> None:
     assert judge(both, [report("ci", app_id=10), report("ci", app_id=11)]).state is PASSED
 
 
-def test_check_that_is_not_required_does_not_count() -> None:
-    """Where checks are required, others may fail or hang."""
-    assert judge([CI], [report("ci"), report("lint", FAILED), report("nightly", PENDING)]).state is PASSED
-
-
-def test_check_whose_name_differs_in_case_is_another() -> None:
-    """Names match exactly."""
-    assert judge([CI], [report("CI")]).state is PENDING
-
-
 def test_failed_beats_pending_and_absent() -> None:
     """The first red ends the wait; it is named, and what had begun is not blamed."""
     verdict = judge([CI, RequiredCheck("lint", None)], [report("ci", FAILED)])
@@ -110,22 +86,6 @@ def test_nothing_required_needs_at_least_one_report() -> None:
     """No report is no proof."""
     verdict = judge([], [])
     assert (verdict.state, verdict.reported) == (PENDING, False)
-
-
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        ((PASSED,), PASSED),
-        ((PASSED, PASSED), PASSED),
-        ((PASSED, PENDING), PENDING),
-        ((PASSED, FAILED), FAILED),
-        ((PENDING, FAILED), FAILED),
-    ],
-)
-def test_nothing_required_needs_every_report_to_pass(states: tuple[CheckState, ...], expected: CheckState) -> None:
-    """Then every check that reported counts."""
-    verdict = judge([], [report(f"check-{i}", state) for i, state in enumerate(states)])
-    assert (verdict.state, verdict.reported) == (expected, True)
 
 
 def test_last_completed_is_the_latest_of_the_counted_reports() -> None:

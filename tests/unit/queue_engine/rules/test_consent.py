@@ -11,9 +11,7 @@ from queue_engine.rules.consent import consent_lost, is_own_update
 from queue_engine.rules.eligibility import Reject
 from tests.unit.queue_engine.examples import (
     CHECKING,
-    PENDING,
     POLICY,
-    READY,
     UPDATING,
     WAITING,
     comparison,
@@ -68,12 +66,6 @@ def test_consent_to_an_unchanged_pull_request_stands(status: EntryStatus) -> Non
     """Title, assignees, other labels and mergeability are no matter of consent."""
     same = pull(title="Better words", assignees=("eve",), labels=frozenset({"merge-queue"}), mergeable=None)
     assert _lost(entry(status=status), same, POLICY) is None
-
-
-@pytest.mark.parametrize("status", [PENDING, CHECKING, READY])
-def test_push_while_no_update_is_under_way_withdraws_consent(status: EntryStatus) -> None:
-    """By any pusher: consent was for another head."""
-    assert _lost(entry(status=status), pull(head_sha="evil"), POLICY) is Reason.HEAD_CHANGED
 
 
 def test_push_while_updating_is_left_to_the_proof() -> None:
