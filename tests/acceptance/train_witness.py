@@ -112,8 +112,8 @@ class TrainWitness:
         self.agreed[number] = head
         self._agreed_at[number] = self.github.clock.now()
 
-    def _names(self, said: dict[int, tuple[datetime, frozenset[int]]], number: int) -> frozenset[int]:
-        return said[number][1] if number in said else frozenset()
+    def _names(self, named: dict[int, tuple[datetime, frozenset[int]]], number: int) -> frozenset[int]:
+        return named[number][1] if number in named else frozenset()
 
     def withdraw(self, pull: Any) -> None:
         """Something happened by which the pull request may not land any more."""
@@ -253,10 +253,10 @@ class TrainWitness:
                 self.complain(f"P4: #{number} landed, and no one has agreed to #{each} of its set")
 
     def _of_consent(
-        self, said: dict[int, tuple[datetime, frozenset[int]]], number: int, at: datetime
+        self, named: dict[int, tuple[datetime, frozenset[int]]], number: int, at: datetime
     ) -> frozenset[int]:
         """The names that a description had, for every reader, when somebody agreed; none if it has changed since."""
-        since, names = said.get(number, (_NEVER, frozenset()))
+        since, names = named.get(number, (_NEVER, frozenset()))
         return names if since < at - self.late else frozenset()
 
     def _just_withdrawn(self, number: int, head: str) -> bool:
