@@ -29,7 +29,10 @@ from queue_engine.rules.landing_order import (
 )
 
 _MOST_READ = 20
-"""How many pull requests IMQ reads for one: a longer cycle is not found, and the wait ends at its limit."""
+"""How many IMQ reads in search of a cycle: a longer one is not found, and the wait ends at its limit.
+
+Those that the description itself names are read in any case, as what is not read cannot be told from what is hidden.
+"""
 
 
 _LANDED, _NOT_QUEUED, _NOT_READY = "has landed", "is not queued", "is not ready"
@@ -51,7 +54,7 @@ class _Search:
 
     async def landing(self, name: str) -> RequiredLanding:
         """Return how far the pull request of this name is."""
-        found = await self._find(name, self.home)
+        found = await self._find(name, self.home, named=True)
         if found is None:
             return RequiredLanding(LandingState.HIDDEN, name)
         _, pull = found
@@ -72,7 +75,7 @@ class _Search:
         own = full_name(f"#{self.pull.number}", self.home)
         members = {own: (self.home, self.pull)}
         for name in names:
-            if (found := await self._find(name, self.home)) is None:
+            if (found := await self._find(name, self.home, named=True)) is None:
                 return RequiredLanding(LandingState.HIDDEN, name)
             if not found[1].open and not found[1].merged:
                 return RequiredLanding(LandingState.SET_ENDED, name)
@@ -122,8 +125,13 @@ class _Search:
                 return further
         return None
 
-    async def _find(self, name: str, within: Repository) -> tuple[Repository, PullRequest] | None:
-        """Return the pull request of a name, as named in a repository; None if it is hidden, or none."""
+    async def _find(
+        self, name: str, within: Repository, *, named: bool = False
+    ) -> tuple[Repository, PullRequest] | None:
+        """Return the pull request of a name, as named in a repository; None if it is hidden, or none.
+
+        Also None for one beyond the limit, unless the description itself has `named` it.
+        """
         if (parts := split_name(name)) is None:
             return None
         repository = within if not parts[0] else await self._repository(parts[0])
@@ -133,7 +141,7 @@ class _Search:
         if key == (self.home.id, self.pull.number):
             return repository, self.pull
         if key not in self.read:
-            if len(self.read) >= _MOST_READ:
+            if not named and len(self.read) >= _MOST_READ:
                 return None
             try:
                 self.read[key] = await self.engine.github.pull_request(repository, parts[1])
