@@ -240,7 +240,7 @@ class RunRequests:
         verdict = judge(counting, reports, policy.checks.ignored)
         if verdict.state is CheckState.FAILED:
             return ReplyKind.TRY_FAILED, ", ".join(dict.fromkeys(each.name for each in verdict.failed))
-        if verdict.state is CheckState.PASSED and (counting or verdict.reported):
+        if verdict.state is CheckState.PASSED:
             return ReplyKind.TRY_PASSED, ""
         limit = min(policy.timeouts.run, _LIMIT)
         if self._engine.clock.now() - datetime.fromisoformat(facts["published"]) < limit:

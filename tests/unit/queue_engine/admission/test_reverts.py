@@ -1,12 +1,14 @@
 """Open the revert of a landed pull request, or find the one that is there."""
 
 from dataclasses import replace
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from queue_engine.admission.reverts import open_revert, queue_revert, revert_culprit
+from queue_engine.admission.reverts import open_revert, queue_revert, request_revert, revert_culprit
+from queue_engine.admission.rejection import RejectionError
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
@@ -68,8 +70,8 @@ class GitHub:
         return number, self.pulls[number].head_sha if self.pushed is None else self.pushed
 
 
-def engine_with(database: Database, github: GitHub) -> Engine:
-    policies = StaticPolicies(replace(POLICY, culprit=CulpritPolicy.REVERT))
+def engine_with(database: Database, github: GitHub, culprit: CulpritPolicy = CulpritPolicy.REVERT) -> Engine:
+    policies = StaticPolicies(replace(POLICY, culprit=culprit))
     return Engine(Store(database), cast(Any, github), Clock(), policies, random=lambda: 0.5, owner="w")
 
 
@@ -110,15 +112,15 @@ async def test_revert_that_has_closed_meanwhile_is_not_queued(sqlite_database: D
     assert await queue_revert(engine, REPOSITORY, LANDED, by="ada") == made
 
 
-async def culprit_job(engine: Engine) -> Job:
+async def culprit_job(engine: Engine, *, by: str | None = "ada", named: int | None = 1) -> Job:
     """The job that reverts a culprit, #1, that `ada` queued."""
     row = (BaseCommit("base-0"), BaseCommit("base-1", 1))
     async with engine.store.transaction() as tx:
         queue = await tx.queues.find_or_create(REPOSITORY, "main", NOW)
         search = await tx.culprits.add(
-            CulpritRecord(queue.id, "ci", row, (), NOW, named=1, outcome=CulpritOutcome.NAMED), REPOSITORY.id
+            CulpritRecord(queue.id, "ci", row, (), NOW, named=named, outcome=CulpritOutcome.NAMED), REPOSITORY.id
         )
-        landed = record(1) | {"members": [{"number": 1, "consents": [{"by": "ada"}]}]}
+        landed = record(1) | {"members": [{"number": 1, "consents": [{"by": by}]}]}
         await tx.landings.add(landed, NOW, None, ())
     return cast(Job, SimpleNamespace(request={"queue_id": queue.id, "search": search.id}))
 
@@ -196,3 +198,65 @@ async def test_revert_whose_commit_was_never_stored_needs_githubs_proof_of_it(
 
 async def no_permission(*_: object) -> Permission:
     return Permission.NONE
+
+
+@pytest.mark.parametrize("recent", [2, 3])
+async def test_fourth_revert_of_an_hour_is_left_to_people(sqlite_database: Database, recent: int) -> None:
+    """P5: whatever goes wrong, it goes wrong three times. One of an hour ago does not count."""
+    github = GitHub()
+    github.pushed = "elsewhere"
+    engine = engine_with(sqlite_database, github)
+    job = await culprit_job(engine)
+    async with engine.store.transaction() as tx:
+        done = CulpritRecord(job.request["queue_id"], "ci", (BaseCommit("base-0"),), (), NOW, revert=90)
+        for started in (*[NOW] * recent, NOW - timedelta(minutes=61)):
+            await tx.culprits.add(replace(done, started=started), REPOSITORY.id)
+    await revert_culprit(engine, job)
+    assert github.made == [2][recent - 2 :]
+
+
+@pytest.mark.parametrize(
+    ("culprit", "changes"),
+    [
+        (CulpritPolicy.NAME, {}),
+        (CulpritPolicy.OFF, {}),
+        (CulpritPolicy.REVERT, {"by": None}),
+        (CulpritPolicy.REVERT, {"named": None}),
+    ],
+)
+async def test_revert_needs_the_configuration_of_now_a_culprit_and_a_person(
+    sqlite_database: Database, culprit: CulpritPolicy, changes: dict[str, Any]
+) -> None:
+    """P4: in whose name, and whether maintainers still want it."""
+    github = GitHub()
+    engine = engine_with(sqlite_database, github, culprit)
+    await revert_culprit(engine, await culprit_job(engine, **changes))
+    assert github.made == []
+
+
+@pytest.mark.parametrize("merged", [False, True])
+async def test_reverted_change_relands_only_after_its_revert_has_landed(
+    sqlite_database: Database, merged: bool
+) -> None:
+    """P6: a revert that people closed has reverted nothing; a third person may not, the author and writers may."""
+    github = GitHub()
+    engine = engine_with(sqlite_database, github)
+    assert not (await request_revert(engine, REPOSITORY, 1, by="ada", reland=True)).landed
+    await open_revert(engine, REPOSITORY, LANDED, by="ada")
+    github.pulls[2] = replace(github.pulls[2], open=False, merged=merged)
+    done = await request_revert(engine, REPOSITORY, 1, by="writer", reland=True)
+    assert (done.landed, done.number, github.made) == ((True, 3, [2, 3]) if merged else (False, None, [2]))
+    object.__setattr__(github, "permission", no_permission)
+    again = await request_revert(engine, REPOSITORY, 1, by=LANDED.author.upper(), reland=True)
+    assert again.number == done.number
+    for reland in (True, False):
+        with pytest.raises(RejectionError):
+            await request_revert(engine, REPOSITORY, 1, by="writer", reland=reland)
+
+
+async def test_pull_request_that_has_not_landed_has_no_revert(sqlite_database: Database) -> None:
+    """P6: nothing is opened."""
+    github = GitHub(replace(LANDED, merged=False))
+    engine = engine_with(sqlite_database, github)
+    assert not (await request_revert(engine, REPOSITORY, 1, by="ada")).landed
+    assert github.made == []

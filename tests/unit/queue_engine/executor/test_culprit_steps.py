@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from sqlalchemy import delete
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Hold
@@ -23,6 +24,8 @@ from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Engine
 from queue_engine.executor.culprit import CulpritSteps
 from queue_engine.store import Store
+from queue_engine.store.departures import CheckCount, day_of
+from queue_engine.store.tables import culprits
 from tests.store.test_landing_records import record
 from tests.support.policies import StaticPolicies
 from tests.unit.queue_engine.engine_setup import Clock
@@ -220,3 +223,66 @@ async def test_failure_that_reads_do_not_show_is_read_again_five_times(search: S
     held = await search.begin(tries=tries)
     assert held == (None if tries else Hold(timedelta(seconds=5), "check_unread"))
     assert await search.stored() == ()
+
+
+@pytest.mark.parametrize(
+    ("tip", "check", "culprit"),
+    [
+        ("base-1", "ci", CulpritPolicy.NAME),
+        ("base-2", "lint", CulpritPolicy.NAME),
+        ("base-2", "ci", CulpritPolicy.OFF),
+        ("base-2", "ci", CulpritPolicy.NAME),
+    ],
+)
+async def test_search_begins_for_a_failure_of_the_newest_landing_alone(
+    search: Search, tip: str, check: str, culprit: CulpritPolicy
+) -> None:
+    """P5, P7: not for an older one, a check that never passed for it, or where it is off."""
+    for number, state in enumerate((PASSED, FAILED, FAILED)):
+        search.github.ran(f"base-{number}", 20 + number, state)
+    search.github.reports["base-2"].append(report("lint", FAILED, run=1, workflow=22))
+    await search.begin()
+    async with search.store.transaction() as tx:
+        await tx.connection.execute(delete(culprits))
+    assert await (await search.steps(culprit)).begin(tip, check, (), 0) is None
+    begins = (tip, check, culprit) == ("base-2", "ci", CulpritPolicy.NAME)
+    assert len(await search.stored()) == int(begins)
+
+
+async def test_search_has_the_flakes_of_its_check_from_the_ledger_of_its_branch(search: Search) -> None:
+    """P5: of the last thirty days, and of this check and base branch alone."""
+    counted = [CheckCount("ci", 10, 2), CheckCount("lint", 50, 5)]
+    async with search.store.transaction() as tx:
+        ledger, today = tx.statistics, day_of(NOW)
+        await ledger.count_checks(REPOSITORY.id, "main", today, counted)
+        await ledger.count_checks(REPOSITORY.id, "main", today - 30, [CheckCount("ci", 4, 1)])
+        await ledger.count_checks(REPOSITORY.id, "main", today - 31, [CheckCount("ci", 100, 100)])
+        await ledger.count_checks(REPOSITORY.id, "develop", today, [CheckCount("ci", 100, 100)])
+        await ledger.count_checks(REPOSITORY.id + 1, "main", today, [CheckCount("ci", 100, 100)])
+        await ledger.count_checks(REPOSITORY.id, "main", today, [CheckCount("ci", 100, 100)], "test")
+    for number, state in enumerate((PASSED, FAILED, FAILED)):
+        search.github.ran(f"base-{number}", 20 + number, state)
+    await search.begin()
+    [found] = await search.stored()
+    assert found.history == (3, 14)
+
+
+async def test_rerun_is_requested_once_and_waited_for(search: Search) -> None:
+    """P5, P7: while it is lost within five minutes, or runs, the search costs nothing more."""
+    first = await search.proceed()
+    assert (search.github.wrote, first.rerun_at, first.rerun_ended) == ([("rerun", 1)], NOW, False)
+    steps = await search.steps()
+    await steps.proceed(first)
+    assert search.github.wrote == [("rerun", 1)]
+    search.github.reports["base-1"].insert(0, report("ci", PENDING, run=11, workflow=1))
+    await steps.proceed(first)
+    [waiting] = await search.stored()
+    assert (waiting.polls, waiting.rerun_ended, waiting.results) == (1, False, (failed(),))
+
+
+@pytest.mark.parametrize("culprit", [CulpritPolicy.NAME, CulpritPolicy.REVERT])
+async def test_flake_of_the_base_ends_the_search_without_a_test(search: Search, culprit: CulpritPolicy) -> None:
+    """P5, P7: the rerun passed."""
+    search.github.reports["base-1"].insert(0, report("ci", PASSED, run=11, workflow=1))
+    found = await search.proceed(culprit, rerun_at=NOW)
+    assert (found.outcome, found.tests, search.github.wrote) == (CulpritOutcome.FLAKE, 0, [])
