@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from queue_engine.admission.reverts import open_revert, queue_revert, request_revert, revert_culprit
 from queue_engine.admission.rejection import RejectionError
+from queue_engine.admission.reverts import open_revert, queue_revert, request_revert, revert_culprit
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
@@ -99,8 +99,21 @@ async def test_revert_that_was_closed_is_opened_again_and_an_open_one_is_not(sql
     engine = engine_with(sqlite_database, github)
     for _ in range(2):
         assert (await open_revert(engine, REPOSITORY, LANDED, by="ada")).number == 2
+    async with engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(REPOSITORY.id, LANDED.number)
+    assert [each.data["revert"] for each in events] == [2]
     github.pulls[2] = replace(github.pulls[2], open=False)
     assert (await open_revert(engine, REPOSITORY, LANDED, by="ada")).number == 3
+
+
+async def test_commit_of_a_former_revert_is_no_proof_for_a_later_one(sqlite_database: Database) -> None:
+    """P4: a job died after it had opened the second one, whose commit is not stored."""
+    github = GitHub()
+    engine = engine_with(sqlite_database, github)
+    assert (await open_revert(engine, REPOSITORY, LANDED, by="ada")).head_sha is not None
+    github.pulls |= {2: replace(github.pulls[2], open=False), 9: REVERT}
+    made = await open_revert(engine, REPOSITORY, LANDED, by="ada")
+    assert (made.number, made.head_sha, github.made) == (9, None, [2])
 
 
 async def test_revert_that_has_closed_meanwhile_is_not_queued(sqlite_database: Database) -> None:

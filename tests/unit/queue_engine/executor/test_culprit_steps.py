@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from sqlalchemy import delete
 
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job import Hold
+from queue_engine.core.jobs.job import Hold, Job
 from queue_engine.domain.culprit import (
     REVERT_JOB,
     BaseCommit,
@@ -22,7 +23,7 @@ from queue_engine.domain.facts import Branch, CheckReport, CheckState, WorkflowR
 from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Engine
-from queue_engine.executor.culprit import CulpritSteps
+from queue_engine.executor.culprit import CulpritSteps, find_culprit
 from queue_engine.store import Store
 from queue_engine.store.departures import CheckCount, day_of
 from queue_engine.store.tables import culprits
@@ -247,6 +248,28 @@ async def test_search_begins_for_a_failure_of_the_newest_landing_alone(
     assert await (await search.steps(culprit)).begin(tip, check, (), 0) is None
     begins = (tip, check, culprit) == ("base-2", "ci", CulpritPolicy.NAME)
     assert len(await search.stored()) == int(begins)
+
+
+async def test_tip_that_is_not_the_landing_any_more_begins_no_search(search: Search) -> None:
+    """P5: somebody has pushed since; that commit has checks of its own."""
+    for number, state in enumerate((PASSED, FAILED, FAILED)):
+        search.github.ran(f"base-{number}", 20 + number, state)
+    await search.begin()
+    async with search.store.transaction() as tx:
+        await tx.connection.execute(delete(culprits))
+    search.github.tip = "pushed"
+    assert await (await search.steps()).begin("base-2", "ci", (), 5) is None
+    assert await search.stored() == ()
+
+
+async def test_job_of_another_failure_continues_the_search_that_runs(search: Search) -> None:
+    """P7: a queue has one search at a time."""
+    running = await search.proceed(rerun_at=NOW)
+    engine = replace(search.engine, policies=StaticPolicies(replace(POLICY, culprit=CulpritPolicy.NAME)))
+    request = {"queue_id": running.queue_id, "sha": "base-1", "check": "other"}
+    held = await find_culprit(engine, cast(Job, SimpleNamespace(request=request, holds={})))
+    assert held is not None
+    assert [each.check for each in await search.stored()] == ["ci"]
 
 
 async def test_search_has_the_flakes_of_its_check_from_the_ledger_of_its_branch(search: Search) -> None:
