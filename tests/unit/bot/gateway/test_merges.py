@@ -83,3 +83,14 @@ async def test_revert_that_github_does_not_open_says_why(
     github.on("POST", "/graphql", Says({"errors": [error | {"path": path}]} | data))
     with pytest.raises(raised, match=error["message"][:20]):
         await gateway.revert_pull_request(repository, "PR_3", "Revert", "body")
+
+
+async def test_revert_has_the_title_and_description_that_imq_wants(
+    gateway: Gateway, github: GitHubDouble, repository: Repository
+) -> None:
+    """P2, P4: the description has the mark by which IMQ finds it, and the answer the commit that GitHub made."""
+    made = {"revertPullRequest": {"number": 9, "headRefOid": "h9"}}
+    github.on("POST", "/graphql", Says({"data": {"revertPullRequest": made}}))
+    assert await gateway.revert_pull_request(repository, "PR_3", "Revert it", "why") == (9, "h9")
+    [asked] = github.asked_for("POST", "/graphql")
+    assert asked.data["variables"] == {"pull": "PR_3", "title": "Revert it", "body": "why"}
