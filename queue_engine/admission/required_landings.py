@@ -31,7 +31,7 @@ from queue_engine.rules.landing_order import (
 _MOST_READ = 20
 """How many IMQ reads in search of a cycle: a longer one is not found, and the wait ends at its limit.
 
-Those that the description itself names are read in any case, as what is not read cannot be told from what is hidden.
+Those that the description itself names are read in any case: what is not read counts as hidden.
 """
 
 

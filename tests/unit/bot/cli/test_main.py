@@ -119,6 +119,8 @@ def test_help_names_every_command_of_the_contract() -> None:
     """The commands that are built, each with a sentence."""
     assert isinstance(main.main, click.Group)
     assert set(main.main.commands) == {
+        "reland",
+        "revert",
         "run",
         "doctor",
         "web",

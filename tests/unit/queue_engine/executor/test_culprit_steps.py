@@ -209,6 +209,20 @@ async def test_search_goes_back_to_the_last_landing_that_passed(search: Search) 
     assert (found.green_at, found.outcome) == (NOW, CulpritOutcome.NO_TRIGGER)
 
 
+@pytest.mark.parametrize(("on", "workflow"), [("imq/main/5", 1), ("main", 2)])
+async def test_landing_counts_as_green_by_the_same_workflow_on_the_base_alone(
+    search: Search, on: str, workflow: int
+) -> None:
+    """P5: a train's run, or another workflow of the base, says nothing of this check there."""
+    for number, state in enumerate((PASSED, FAILED, FAILED)):
+        search.github.ran(f"base-{number}", 21, state)
+    search.github.ran("base-1", 5, PASSED, on=on)
+    search.github.runs["base-1"][-1] = replace(search.github.runs["base-1"][-1], workflow=workflow)
+    await search.begin()
+    [found] = await search.stored()
+    assert len(found.commits) == 3
+
+
 async def test_base_that_is_red_since_a_search_has_no_second_one(search: Search) -> None:
     """P5: each later landing fails, too, and its author has nothing to do with it."""
     search.github.ran("base-2", 22, FAILED)
