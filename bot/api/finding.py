@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bot.gateway.doctor_reads import RulesetBypass
+from bot.gateway.rules.branch_rules import RulesetBypass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bot.doctor.base_runs import PERIOD, BaseRuns
-from bot.gateway.doctor_reads import PushRules, RulesetBypass
+from bot.gateway.doctor_reads import PushRules
 from bot.gateway.gateway import Gateway
 from bot.gateway.people import with_teams
+from bot.gateway.rules.branch_rules import RulesetBypass
 from bot.gateway.schemas import AppAnswer, InstallationAnswer, WebhookAnswer
 from bot.settings.environment import HostSettings, unknown_variables
 from notifications.sinks.sender import DISABLED

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.api.finding import Finding
 from bot.doctor.doctor_facts import RepositoryFacts, TrainFacts
-from bot.gateway.doctor_reads import RulesetBypass
+from bot.gateway.rules.branch_rules import RulesetBypass
 from queue_engine.domain.facts import BranchRules, MergeMethod
 from queue_engine.domain.policy import TrainForks
 from queue_engine.domain.run import CandidateTrigger

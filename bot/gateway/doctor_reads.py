@@ -9,7 +9,7 @@ from typing import Any
 from bot.gateway.conversions import methods
 from bot.gateway.http.client import Call, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
-from bot.gateway.rules.branch_rules import push_refusals
+from bot.gateway.rules.branch_rules import RulesetBypass, push_refusals
 from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
 from bot.gateway.schemas import ContentAnswer, FileAnswer, RepositoryAnswer
 from queue_engine.core.read_model import ReadModel
@@ -58,16 +58,6 @@ class RepositorySettings:
     default_branch: str
     auto_merge: bool
     methods: frozenset[MergeMethod]
-
-
-@dataclass(frozen=True, slots=True)
-class RulesetBypass:
-    """An active ruleset of branches, and GitHub's word for how IMQ may bypass it; None if IMQ may not read it."""
-
-    name: str
-    organisation: bool
-    bypass: str | None
-    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from cachetools import LRUCache
@@ -45,7 +46,6 @@ from yarl import URL
 from bot.gateway import conversions
 from bot.gateway.candidates import CandidateApi
 from bot.gateway.comments_and_checks import CheckRunBatches
-from bot.gateway.doctor_reads import DoctorReads
 from bot.gateway.file_changes import FileChanges, compare_histories, differing_paths, may_lack_diff
 from bot.gateway.github_app import App
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
@@ -82,6 +82,9 @@ from queue_engine.domain.facts import (
 )
 from queue_engine.domain.model import Repository
 
+if TYPE_CHECKING:
+    from bot.gateway.doctor_reads import DoctorReads
+
 _log = structlog.get_logger(__name__)
 
 _MOST_REPOSITORIES = 1000
@@ -111,13 +114,19 @@ class Gateway(CandidateApi, MergeApi):
         self.people = People(connection)
         self.heads = HeadBranches(connection)
         self.app = App(connection, connection.client)
-        self.doctor = DoctorReads(connection)
         self.teams = Teams(connection)
         self._jobs: LRUCache[int, _ReadJobs] = LRUCache(_MOST_REPOSITORIES)
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST /repos/{owner}/{repo}/check-runs`, or the mutation `createCheckRun` for several at once."""
         return await self._check_runs.create(repository, check_run)
+
+    @cached_property
+    def doctor(self) -> "DoctorReads":
+        """What `imq doctor` reads, imported when used: few processes ever examine an installation."""
+        from bot.gateway.doctor_reads import DoctorReads
+
+        return DoctorReads(self._connection)
 
     @property
     def budget(self) -> Mapping[int | None, Budget]:

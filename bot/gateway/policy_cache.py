@@ -14,7 +14,7 @@ counts as removed in the meantime.
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
@@ -214,6 +214,8 @@ class _CachedFile:
 
     found: Found | None
     generation: int
+    policies: dict[str, Policy] = field(default_factory=dict)
+    """Of its branches, once they were asked for."""
 
 
 def _until(key: Hashable, read: _CachedFile, now: float) -> float:
@@ -266,7 +268,11 @@ class Policies:
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
         """Return the policy if the files are cached at these generations, the own one first; else None."""
         known = self._cached_for((repository, base_branch, generations))
-        return None if known is None else self._policy(known.found, base_branch)
+        if known is None:
+            return None
+        if base_branch not in known.policies:
+            known.policies[base_branch] = self._policy(known.found, base_branch)
+        return known.policies[base_branch]
 
     def _cached_for(self, wanted: PolicyKey) -> _CachedFile | None:
         """Return the file that decides, if it is cached."""

@@ -2,9 +2,11 @@
 
 import ctypes
 import gc
+import mimetypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import is_dataclass
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -37,6 +39,8 @@ def imported_for_good() -> Iterator[None]:
     Libraries are imported without the parts that IMQ never uses, which are a tenth of its memory at the start.
     """
     gc.disable()
+    # aiohttp has them read at its import: thousands of lines, of which IMQ uses none.
+    mimetypes.knownfiles.clear()
     before = sys.modules.get(_PICTURES)
     sys.meta_path.insert(0, _EngineAlone())
     if before is None:
@@ -47,8 +51,24 @@ def imported_for_good() -> Iterator[None]:
         del sys.meta_path[0]
         if before is None:
             sys.modules.pop(_PICTURES, None)
+        _let_go_of_first_classes()
+        gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def _let_go_of_first_classes() -> None:
+    """Free the classes without slots that `dataclass(frozen=True, slots=True)` replaces: 0.9 MB of them at a start.
+
+    `__setattr__` and `__delattr__` refer to the first class by `cls`, which keeps it, and compare types in vain.
+    """
+    for second in [each for each in gc.get_objects() if isinstance(each, type) and is_dataclass(each)]:
+        if "__slots__" not in vars(second):
+            continue
+        for name in ("__setattr__", "__delattr__"):
+            for cell in getattr(vars(second).get(name), "__closure__", None) or ():
+                if getattr(cell.cell_contents, "__qualname__", None) == second.__qualname__:
+                    cell.cell_contents = second
 
 
 _PICTURES = "rich"

@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dotenv import dotenv_values
-
 NAME = ".env"
 
 
@@ -13,6 +11,8 @@ def read(path: Path) -> dict[str, str]:
     """Return the variables in the file; none if it is missing. Raises OSError for a file that cannot be read."""
     if not path.is_file():
         return {}
+    from dotenv import dotenv_values
+
     found = dotenv_values(path, interpolate=False, encoding="utf-8")
     return {name: value for name, value in found.items() if value is not None}
 

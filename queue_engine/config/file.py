@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, create_model
@@ -139,13 +140,15 @@ def as_keys(policy: Policy) -> dict[str, Any]:
     return shown
 
 
+_BY_SECTION = tuple(tuple(keys) for _, keys in groupby(KEYS, lambda key: key.sections))
+
+
 def followed(policy: Policy, rules: ConfigModel) -> Policy:
     """Replace what the rules set; lists are replaced as a whole."""
-    values = {key: key.kind.meant(getattr(key.within(rules), key.last)) for key in KEYS if _is_set(rules, key)}
+    values = dict[Key, Any]()
+    for keys in _BY_SECTION:
+        if (section := keys[0].within(rules)) is not None:
+            its = section.model_fields_set
+            values |= {key: key.kind.meant(getattr(section, key.last)) for key in keys if key.last in its}
     found: Policy = changed(policy, values)
     return found
-
-
-def _is_set(rules: ConfigModel, key: Key) -> bool:
-    section = key.within(rules)
-    return section is not None and key.last in section.model_fields_set

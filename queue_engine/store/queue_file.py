@@ -30,6 +30,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     DateTime,
+    FromClause,
     Integer,
     String,
     Table,
@@ -45,7 +46,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, insert_into
+from queue_engine.core.database.database import DatabaseInstant, insert_into, metadata
 from queue_engine.core.database.outage import fault_of
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.errors import EntryConflict
@@ -177,7 +178,7 @@ if TYPE_CHECKING:
     CulpritRow: TypeAlias = Any
 else:
     # Made from the tables, so that they cannot differ from them.
-    RepositoryRow, QueueRow, RunRow, EntryRow = map(_row, (repositories, queues, runs, entries))
+    RepositoryRow, QueueRow, RunRow, EntryRow = map(_row, (repositories, queues, runs, metadata.tables["entries"]))
     OutboxRow, RejectionRow, ReplyRow = map(_row, (outbox, rejections, answers))
     EventRow, FactRow, CulpritRow = map(_row, (timeline, known_facts, culprits))
     LandingRow, KeyRow = map(_row, (landings, landing_keys))
@@ -336,9 +337,10 @@ async def queue_row(connection: AsyncConnection, repository_id: int, base_branch
 
 
 async def _rows(
-    connection: AsyncConnection, table: Table, only: ColumnElement[bool], *order: ColumnElement[Any]
+    connection: AsyncConnection, table: FromClause, only: ColumnElement[bool], *order: ColumnElement[Any]
 ) -> list[dict[str, Any]]:
-    columns = [column for column in table.columns if column.name not in _LEFT_OUT.get(table, ())]
+    left_out = _LEFT_OUT.get(table, ()) if isinstance(table, Table) else ()
+    columns = [column for column in table.columns if column.name not in left_out]
     statement = select(*columns).where(only).order_by(*order)
     return [dict(row._mapping) for row in await connection.execute(statement)]
 

@@ -15,7 +15,9 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    column,
     or_,
+    table,
     text,
 )
 
@@ -137,7 +139,7 @@ trains = Table(
 )
 """What plans for a queue remember, as `queue_engine.planner.trains.memory` writes it."""
 
-entries = Table(
+_entries = Table(
     "entries",
     metadata,
     Column("seq", Counter, primary_key=True, autoincrement=True),
@@ -193,6 +195,9 @@ entries = Table(
     # Never reuse a sequence number: it decides the order, and a log may have that of a removed entry.
     sqlite_autoincrement=True,
 )
+
+entries = table(_entries.name, *(column(each.name, each.type) for each in _entries.c))
+"""The entries for statements. Each subquery copies all columns, and those of a `Table` take three times the memory."""
 
 consents = Table(
     "consents",

@@ -7,6 +7,7 @@ checks itself still apply; a ruleset with any other rule has to be split (apache
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from bot.gateway.http.client import parse_answer, parse_list
@@ -21,6 +22,17 @@ from bot.gateway.rules.rule_schemas import (
     ScanningToolAnswer,
 )
 from queue_engine.domain.facts import BranchRules, MergeMethod, RequiredCheck
+
+
+@dataclass(frozen=True, slots=True)
+class RulesetBypass:
+    """An active ruleset of branches, and GitHub's word for how IMQ may bypass it; None if IMQ may not read it."""
+
+    name: str
+    organisation: bool
+    bypass: str | None
+    id: int = 0
+
 
 _BRANCH_UPDATES = frozenset({"update", "merge_queue"})
 """Rules about who may update the branch, not about the change. They are meant to be bypassed by the queue's App."""

@@ -35,6 +35,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Table,
+    TableClause,
     event,
     make_url,
     text,
@@ -254,7 +255,7 @@ class Upsert:
     `conflict` says what is to happen then. Values come beside the statement, as parameters of `execute`.
     """
 
-    def __init__(self, table: Table, conflict: Callable[[Insert], Executable]) -> None:
+    def __init__(self, table: TableClause, conflict: Callable[[Insert], Executable]) -> None:
         self._on = cache(lambda dialect: conflict(_insert(dialect, table)))
 
     def on(self, connection: AsyncConnection) -> Executable:
@@ -262,7 +263,7 @@ class Upsert:
         return self._on(connection.dialect.name)
 
 
-def _insert(dialect: str, table: Table) -> Insert:
+def _insert(dialect: str, table: TableClause) -> Insert:
     if dialect != "postgresql":
         return sqlite.insert(table)
     # Imported when needed: on SQLite PostgreSQL's dialect is never loaded.

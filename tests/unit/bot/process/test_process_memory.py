@@ -2,8 +2,11 @@
 
 import ctypes
 import gc
+import mimetypes
+from dataclasses import FrozenInstanceError, dataclass
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -44,3 +47,28 @@ def test_imported_modules_are_never_collected_and_others_are() -> None:
         assert not gc.isenabled()
     assert gc.isenabled()
     assert gc.get_freeze_count() > frozen
+
+
+def test_class_that_a_dataclass_with_slots_replaced_is_let_go() -> None:
+    """Python keeps it, because the methods of the second class refer to it."""
+
+    class First:
+        number: int
+
+    first = ref(First)
+    with imported_for_good():
+        second = dataclass(frozen=True, slots=True)(First)
+        del First
+    assert first() is None
+    with pytest.raises(FrozenInstanceError):
+        second(1).number = 2
+    with pytest.raises(FrozenInstanceError):
+        second(1).unknown = 2
+
+
+def test_types_of_files_are_pythons_own_and_not_the_machines() -> None:
+    """The lists of a machine have thousands of lines, and no two machines have the same."""
+    with imported_for_good():
+        mimetypes.init()
+    assert mimetypes.guess_type("queue.svg") == ("image/svg+xml", None)
+    assert set(mimetypes.types_map) == set(mimetypes.MimeTypes().types_map[True])
