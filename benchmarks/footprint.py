@@ -17,7 +17,7 @@ from tests.acceptance.project import FILES, total_at_most_ten
 from tests.acceptance.world import LABEL
 from tests.process.processes import CI_TIME, Theatre, a_theatre
 
-_MOST_MEGABYTES = 150.0
+_MOST_MEGABYTES = 130.0
 _MOST_SECONDS = 2.0
 _IN_FLIGHT = 2
 """Pull requests of an owner that wait at once."""

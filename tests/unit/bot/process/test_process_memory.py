@@ -57,7 +57,7 @@ def test_class_that_a_dataclass_with_slots_replaced_is_let_go() -> None:
 
     first = ref(First)
     with imported_for_good():
-        second = dataclass(frozen=True, slots=True)(First)
+        second: Any = dataclass(frozen=True, slots=True)(First)
         del First
     assert first() is None
     with pytest.raises(FrozenInstanceError):
