@@ -57,6 +57,8 @@ async def _memory(directory: Path, owners: int, each: int) -> tuple[Memory, Memo
     async with a_theatre(f"sqlite:///{directory / 'imq.db'}", directory) as theatre:
         theatre.environment |= DEFAULTS
         repositories = [theatre.repository, *(owned(theatre, f"owner-{n}") for n in range(1, owners))]
+        await theatre.start()  # It makes the tables, and keeps 12 MB more for that.
+        await theatre.stop()
         await theatre.start()
         before = memory(theatre)
         pulls: list[Any] = []
