@@ -17,8 +17,8 @@ RUN_EVENTS = (RUN_STARTED, RUN_PASSED, RUN_ENDED)
 """All events of a run, each with its `run` and `members`."""
 
 
-CANDIDATE = re.compile(r"imq(-build)?/.+/[0-9]+")
-"""The names of `Run.branches`, of whatever run."""
+CANDIDATE = re.compile(r"imq(-build)?/.+/([0-9]+|try-[0-9]+|culprit-[0-9]+-[0-9]+)")
+"""The names of IMQ's own branches: `Run.branches` of whatever run, of tests by `/try`, and of a search's tests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,9 @@ _TRIED = re.compile(r"imq(?:-build)?/.+/try-(\d{1,9})", re.ASCII)
 TRY_JOB = "try"
 """Kind of the job that tests a pull request without queueing it."""
 
+_LONGEST_SEARCH = timedelta(days=14)
+"""How long a search for a culprit may take: it waits for a missing permission for a week."""
+
 LOST_JOB = "clean_lost_candidates"
 """Kind of the job that deletes the branches of runs that the database does not know."""
 
@@ -240,7 +243,9 @@ class CandidateCleanup:
         async with self._engine.store.reading() as tx:
             known = {each for run in await tx.runs.of_repository(repository.id) for each in run.branches}
             tried = await tx.jobs.unfinished_requests(TRY_JOB, f"{TRY_JOB}:{repository.id}:")
+            searches = await tx.culprits.since(repository.id, self._engine.clock.now() - _LONGEST_SEARCH)
         known |= {each for each in found for one in tried if each.endswith(f"/try-{one['number']}")}
+        known |= {each.testing.branch for each in searches if each.testing is not None}
         unknown = [each for each in found.items() if each[0] not in known][:_MOST_LOST]
         lost = {branch: tip for branch, tip in unknown if await self._is_proved(repository, branch, tip)}
         if unproved := [branch for branch, _ in unknown if branch not in lost]:

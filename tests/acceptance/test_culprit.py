@@ -13,6 +13,8 @@ import pytest
 
 from github_emulator import Job, Trigger
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
+from queue_engine.executor.cleanup import request_lost
+from tests.acceptance.shadow_mode import repository_of
 from tests.acceptance.test_queue_files import imported, move
 from tests.acceptance.world import CI_TIME, LAG, World, a_world
 from tests.support.databases import MakeUrl
@@ -353,3 +355,18 @@ async def test_search_that_cannot_continue_leaves_no_branch_and_no_run(tmp_path:
         assert [each.outcome is None for each in await bench.searches()] == [False]
         suites = [each for some in world.repository.record.suites_by_sha.values() for each in some]
         assert all(each.status == "completed" for each in suites if str(each.head_branch).startswith("imq/"))
+
+
+async def test_branch_of_a_search_under_way_is_no_lost_one(tmp_path: Path) -> None:
+    """P2: IMQ looks for branches of lost records after a pause, while CI runs on this one."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        await world.until(lambda: bool(branches(world)))
+        before = branches(world)
+        async with world.bot.engine.change() as change:
+            await request_lost(change, repository_of(world))
+        await world.pass_time(timedelta(seconds=30))
+        assert branches(world) == before
+        assert (await bench.found()).culprit == bad.number

@@ -11,7 +11,7 @@ from bot.cli.queue_files import copy
 from queue_engine.domain.facts import OWN_CHECK
 from tests.acceptance.test_lost_databases import front, label_in_order, remove_database
 from tests.acceptance.train_stage import TrainWorld, a_train_world
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World
 
 
 def _has_left(pull: Any, head: str) -> bool:
@@ -83,6 +83,24 @@ async def test_branches_of_lost_records_are_kept_where_github_does_not_show_who_
         trains.world.github.behaviour.activity = "none"
         await run_trains(trains, tmp_path, timedelta(seconds=230))
         assert trains.branches()
+
+
+async def test_branches_of_a_test_that_the_backup_does_not_know_go_and_others_stay(tmp_path: Path) -> None:
+    """P2, P4: the copy was made before somebody commented `/try`; a person has a branch of such a name, too."""
+    async with a_train_world(tmp_path) as trains:
+        world, pull = trains.world, trains.open()
+        landed = await trains.queued(0, 0)
+        await world.until(lambda: all(each.merged for each in landed))
+        await world.settle()
+        copy(tmp_path / "imq.db", tmp_path / "backup.db")
+        world.repository.create_branch("imq/main/try-901", "main", by="hubot")
+        await world.pass_time(timedelta(minutes=10))
+        pull.comment("/try", by="mona")
+        await world.pass_time(CI_TIME / 2)
+        assert len(trains.branches()) == 3
+        await restore_later(world, tmp_path)
+        await world.pass_time(timedelta(hours=1))
+        assert trains.branches() == ["imq/main/try-901"]
 
 
 @pytest.mark.thorough
