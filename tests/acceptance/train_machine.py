@@ -24,7 +24,10 @@ _OF_PASS = (
     "GET /repos/{owner}/{repo}/branches/{branch}",
 )
 """Requests that passes send, and no job: the webhook of the act is a job, which must not wait for itself."""
-_BETWEEN = ("unlabel", "/unqueue", "retarget", "close", "draft", "push", "/pause", "/freeze until 20m", "trains off")
+_BETWEEN = (
+    *("unlabel", "/unqueue", "retarget", "close", "draft", "push", "/pause", "/freeze until 20m", "trains off"),
+    *("/queue alone", "/try queue", "names another"),
+)
 
 
 class TrainMachine(TrainMachineFeatures):
@@ -132,8 +135,14 @@ class TrainMachine(TrainMachineFeatures):
             if not pull.record.draft:
                 self.witness.make_draft(pull)
             return
-        if act in ("/pause", "/freeze until 20m"):
+        if act in ("/pause", "/freeze until 20m", "/try queue"):
             pull.comment(act, by="rhea")
+            return
+        if act == "/queue alone":
+            self.witness.agree_by_comment(pull, act, by="mona")
+            return
+        if act == "names another":
+            self.witness.describe(pull, before=[each.number for each in self.pulls if each is not pull][:1])
             return
         if act == "trains off":
             self.push_to_main(configure_at("off", method=self.ground.method, more=self.more), "Configure")
