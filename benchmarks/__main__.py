@@ -18,10 +18,10 @@ import click
 import structlog
 from rich.console import Console
 
+from benchmarks.agents import agents_row
 from benchmarks.burst import burst_row
 from benchmarks.company import company_rows
 from benchmarks.fair_share import fair_share_row
-from benchmarks.fair_share_bot import fair_share_bot_row
 from benchmarks.fairness import fairness_rows
 from benchmarks.footprint import footprint_rows
 from benchmarks.history import history_rows
@@ -54,7 +54,7 @@ MEASURES: dict[str, Measure] = {
     "workers": workers_rows,
     "fairness": fairness_rows,
     "fair-share": fair_share_row,
-    "fair-share-bot": fair_share_bot_row,
+    "agents": agents_row,
     "rebases": rebases_row,
     "trains": trains_rows,
     "planning": planning_row,

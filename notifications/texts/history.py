@@ -30,7 +30,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "not_ready": HistoryText("Waiting outside the queue for {base}", {"by": ASKED_BY}),
     "queued": HistoryText("Queued for {base}", {"position": " at position {position}", "by": ASKED_BY, **_PRECEDENCE}),
     "refused": HistoryText("Not queued for {base}"),
-    "pending": HistoryText("Waiting in the queue again", {"yields_to": ", preempted by the hotfix {yields_to}"}),
+    "pending": HistoryText("Waiting in the queue again", {"yields_to": ", preempted by {yields_to}"}),
     "blocked": HistoryText("Set aside, while the queue continues"),
     "updating": HistoryText("Updating the branch with {base}"),
     "checking": HistoryText("Waiting for checks", {"head": " on {head}"}),

@@ -53,6 +53,7 @@ from queue_engine.planner.github_outage import (
 from queue_engine.planner.queue_plan import (
     Front,
     Members,
+    QueueAction,
     QueueChange,
     QueueWait,
     accepted_again,
@@ -63,10 +64,13 @@ from queue_engine.planner.queue_plan import (
     next_front,
     next_members,
     next_runs,
+    preempted_by,
 )
 from queue_engine.planner.trains.memory import Memory, base_moved, cancelled, under_generation
 from queue_engine.planner.trains.model import NewRun, Plan
+from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.blockers import in_flight
+from queue_engine.rules.priority import is_young
 from queue_engine.rules.transitions import preempted, unblocked
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -169,9 +173,23 @@ class QueuePass:
             state.depth = len(found.room)
             front = next_front(found, state.now) if one or state.memory.tested_alone else None
             begun = isinstance(front, Front) and front.entry.status in PROCESSING and state.tests_alone(front.entry)
+            if one and isinstance(front, Front):
+                front = await self._preempted(found, front)
             if front is not None and (one or begun):
                 return await self._front_step(front, traced)
             return await self._advance(found, front, traced)
+
+    async def _preempted(self, found: Members, front: Front) -> Front | QueueChange:
+        """Return the front, or its preemption: the young run of an agent ends for a person."""
+        state, started = self._state, front.entry.run.started_at
+        other = preempted_by(found, front, self._policy, state.now)
+        if other is None or started is None:
+            return front
+        async with state.engine.store.reading() as tx:
+            durations = await load_durations(tx, state.queue.repository.id, state.queue.base_branch)
+        if not is_young(started, durations, state.now):
+            return front
+        return QueueChange(QueueAction.PREEMPT, (front.entry, other), depth=front.depth)
 
     async def _front_step(self, found: _Front, traced: ExitStack) -> QueueWait | None:
         """Take one step of the run that has the front as its only member, or preempt it; return as `_step`."""

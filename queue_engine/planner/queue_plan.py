@@ -37,6 +37,7 @@ from queue_engine.rules.blockers import (
 )
 from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, waits_for_room, with_room
 from queue_engine.rules.landing_order import lands_before
+from queue_engine.rules.priority import yields_to
 from queue_engine.rules.transitions import check_queue
 
 MOST_RUNS = 16
@@ -123,6 +124,11 @@ class Members:
             found = kept
         return found
 
+    def startable(self, now: datetime) -> dict[int, Entry]:
+        """Return those of `free` that may be tested alone: none whose description names another of them."""
+        free = {each.number: each for each in self.free(now)}
+        return {number: each for number, each in free.items() if free.keys().isdisjoint(lands_before(each))}
+
 
 @dataclass(frozen=True, slots=True)
 class QueueWait:
@@ -208,9 +214,7 @@ def next_front(found: Members, now: datetime) -> Front | QueueWait | QueueChange
 
     An update or a merge that was requested ends first. Hotfixes do not preempt each other.
     """
-    front, free = found.room[0], {each.number: each for each in found.free(now)}
-    # One that names another of the queue waits until that one has landed.
-    free = {number: each for number, each in free.items() if free.keys().isdisjoint(lands_before(each))}
+    front, free = found.room[0], found.startable(now)
     chosen = front
     if not in_flight(front):
         if not free:
@@ -222,6 +226,12 @@ def next_front(found: Members, now: datetime) -> Front | QueueWait | QueueChange
     # The order puts an entry that starts before all others.
     front = replace(chosen, position=0) if chosen.position else chosen
     return Front(front, len(found.room), found.hold_ends)
+
+
+def preempted_by(found: Members, front: Front, policy: Policy, now: datetime) -> Entry | None:
+    """Return the entry of a person for which the front's run, of an agent, ends while it is young; None without one."""
+    startable = found.startable(now)
+    return yields_to(front.entry, startable.values(), policy) if front.entry.number in startable else None
 
 
 def _one_by_one(front: Entry, free: Mapping[int, Entry]) -> Trains:
@@ -288,6 +298,8 @@ def front_without_policy(queue: Queue, entries: Sequence[Entry], now: datetime) 
 
 def front_decides(queue: Queue, front: QueueFront, policy: Policy, now: datetime) -> bool:
     """Whether `wait_of` finds the same with this front alone as with all entries of the queue."""
+    if front.count > 1 and front.entry.share_delay:
+        return False
     if not front.others_wait or front.entry.depends_on or queue.announced is not None or queue.red is not None:
         return False
     has_room = not waits_for_room(front.count - 1, policy)
@@ -305,6 +317,8 @@ def wait_of(
     found = None if queue.errors else next_members(queue, entries, (), policy, now)
     if isinstance(found, Members):
         front = next_front(found, now)
+        if isinstance(front, Front) and preempted_by(found, front, policy, now):
+            return None  # Whether the run is young is stored elsewhere.
         found = _wait_of_front(front, queue.stall, policy, rules, now) if isinstance(front, Front) else front
     if not isinstance(found, QueueWait) or (found.until is not None and found.until <= now):
         return None

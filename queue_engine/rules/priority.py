@@ -7,6 +7,9 @@ SIGCOMM 1990).
 
 The key is computed once, when the entry joins, and never moves. It is at most six days after the arrival, so that each
 entry lands.
+
+A run of an agent that began because the queue was empty would delay the next person by a whole run. So it ends for an
+entry with an earlier key, in its first half. The second half is never lost, so agents land between people (P5).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +18,7 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.config.patterns import branch_matches
-from queue_engine.domain.model import PROCESSING, Entry, EntryOrder
+from queue_engine.domain.model import PROCESSING, Entry, EntryOrder, EntryStatus
 from queue_engine.domain.policy import has_label
 
 
@@ -87,6 +90,9 @@ UNKNOWN = timedelta(minutes=10)
 LONGEST = timedelta(days=6)
 """By how much a key is later than the arrival at most: less than the seven days of `Policy.timeouts.hold`."""
 
+_YIELDING = 0.5
+"""The part of a usual run of an agent in which it ends for a person: later the run costs more than the wait."""
+
 _BOT = "[bot]"
 
 
@@ -133,6 +139,23 @@ def earliest_key(
     step = interval(durations, share) if len(own) >= policy.fair_share.waiting else timedelta(0)
     wanted = min(last + _milliseconds(step), arrived + _milliseconds(LONGEST))
     return max(arrived, last, wanted)
+
+
+def yields_to(front: Entry, waiting: Iterable[Entry], policy: Policy) -> Entry | None:
+    """Return the first of those that wait for which the run of an agent at the front ends; None if there is none.
+
+    It is of a person, and its key is earlier: the agent's entry had its turn only because it did not wait yet.
+    """
+    delayed = front.share_delay and front.priority <= 0 and not front.hotfix and front.status is EntryStatus.CHECKING
+    if not policy.fair_share.enabled or not delayed or share_of(front.author, policy) != AGENTS:
+        return None
+    earlier = (each for each in waiting if each.rank < front.rank)
+    return next((each for each in earlier if share_of(each.author, policy) != AGENTS), None)
+
+
+def is_young(started: datetime, durations: Sequence[timedelta], now: datetime) -> bool:
+    """Whether a run is in the part in which it yields; `durations` is how long the last landed ones were in front."""
+    return now - started < (usual_duration(durations) or UNKNOWN) * _YIELDING
 
 
 @dataclass(frozen=True, slots=True)

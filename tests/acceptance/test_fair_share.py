@@ -1,13 +1,15 @@
 """Fair share through the whole bot: many pull requests of one author do not delay those of others."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from tests.acceptance.callers import caller
 from tests.acceptance.page_readers import reader
 from tests.acceptance.pull_request_calls import order, read_entry
-from tests.acceptance.world import LABEL, a_world
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SENTENCE = "has 5 pull requests in this queue, so others come between."
 
@@ -37,3 +39,26 @@ async def test_pull_request_of_another_author_comes_between_and_each_place_says_
         assert f"`hubot` {SENTENCE}" in world.comment(many[3])
         await world.until(lambda: all(pull.merged for pull in (*many, other)))
         assert world.landed() == [each.number for each in (*many[:3], other, *many[3:])]
+
+
+@pytest.mark.parametrize(("through", "yields"), [(0.3, True), (0.7, False)])
+async def test_run_of_an_agent_ends_for_a_person_in_its_first_half(world: World, through: float, yields: bool) -> None:
+    """People's pull requests wait for no run that has hardly begun; the agent's keeps its consent, and lands after."""
+    world.github.create_user("agent[bot]", kind="Bot")
+    world.repository.record.collaborators["agent[bot]"] = "write"
+    agents = [world.open(f"agent-{number}", by="agent[bot]") for number in range(4)]
+    person = world.open("person")
+    for pull in agents:
+        pull.label(LABEL, by="agent[bot]")
+        await world.settle()
+    await world.until(lambda: agents[2].merged)
+    await world.until_status(agents[3], "checking")
+    await world.pass_time(CI_TIME * through)
+    person.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=2))
+    assert (await world.status(person) == "pending") is not yields
+    await world.until(lambda: person.merged and agents[3].merged)
+    last = [person, agents[3]] if yields else [agents[3], person]
+    assert world.landed()[3:] == [each.number for each in last]
+    assert (f"preempted by `#{person.number}`" in world.comment(agents[3])) is yields
+    assert await world.reasons(agents[3]) == []

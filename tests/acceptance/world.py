@@ -7,7 +7,7 @@ nothing is due, the clock jumps to the next due instant.
 of CI take milliseconds.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -54,6 +54,9 @@ class World:
     settling: timedelta = timedelta(0)
     """How long reads keep IMQ from what is due: where they lag, `settle` lets so much time pass."""
 
+    rest: Callable[[], Awaitable[None]] | None = None
+    """What has to come to rest before time moves: programs that call the API beside the world."""
+
     unsettled: str | None = None
     """Why labels and words need not agree when the test ends; None: they have to."""
 
@@ -75,6 +78,8 @@ class World:
         """Let both sides do all that is due at this instant; returns when there will be more to do."""
         for _ in range(5000):
             ran = await self.github.schedule.run_due()
+            if self.rest is not None:
+                await self.rest()
             bots = await self.driver.next_due()
             if bots is not None and bots <= self.clock.now() and await self.driver.run_due():
                 continue

@@ -82,7 +82,7 @@ RESULTS: Mapping[str, str] = {
 }
 """How a test ended, by the event that ended it."""
 
-_PREEMPTED = "preempted by a hotfix"
+_PREEMPTED = "preempted by another pull request"
 
 ACTORS: Mapping[str, str] = {
     PullRequestActor.AUTHOR: "The author has to act.",

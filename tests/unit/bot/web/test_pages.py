@@ -270,4 +270,4 @@ def test_test_of_a_train_says_why_its_run_ended() -> None:
     test = RunRecord("6e26da5", at, at, "pending", None, ())
     assert wording.result_text(test) == "ended, and not landed"
     assert wording.result_text(replace(test, outcome="failed")) == "its checks failed"
-    assert wording.result_text(replace(test, outcome="failed", preempted=True)) == "preempted by a hotfix"
+    assert wording.result_text(replace(test, outcome="failed", preempted=True)) == "preempted by another pull request"

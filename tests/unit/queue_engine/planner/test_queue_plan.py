@@ -236,6 +236,17 @@ def test_front_decides_only_where_entries_that_wait_behind_it_change_nothing(
     assert not front_decides(queue, QueueFront(first, len(entries), others_wait=False), policy, now)
 
 
+def test_queue_in_which_the_run_of_an_agent_may_yield_is_not_idle() -> None:
+    """Whether the run is young is stored elsewhere; none yields to one that lands after it, or that is blocked."""
+    agent = checking(author="x[bot]", rank=9, share_delay=9)
+    assert wait(agent, behind(rank=10), policy=CHECKED) == QueueWait(LATER)
+    assert wait(agent, behind(rank=8), policy=CHECKED) is None
+    assert not front_decides(QUEUE, QueueFront(agent, 2, others_wait=True), CHECKED, NOW)
+    assert front_decides(QUEUE, QueueFront(agent, 1, others_wait=True), CHECKED, NOW)
+    for waits in ({"depends_on": (f"#{agent.number}",)}, {"blocked_until": LATER}):
+        assert wait(agent, behind(rank=8, **waits), policy=CHECKED) is not None, waits
+
+
 HOTFIX = {"hotfix": True, "preempts": True}
 
 

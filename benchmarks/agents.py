@@ -1,0 +1,233 @@
+"""People's time in queue beside fifty agents with ten pull requests each, through the whole bot (virtual time).
+
+The agents use the tools of `/mcp`, each with a token of its own; people set labels. An agent queues a pull request,
+twice at times, and calls `wait` until it has left; then it queues the next one. Some of its pull requests fail, a
+person dequeues others, and it changes its mind about some. Time moves only while all calls of agents wait.
+"""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import aiohttp
+
+from benchmarks.fair_share import GOAL, LANDING, LOW_LOAD, arrivals, p95, waits
+from benchmarks.sizes import Size
+from benchmarks.table import Row
+from bot.api.waits import POLL_EVERY, ChangeWaits
+from github_emulator import PullRequestHandle
+from queue_engine.config.model import Policy
+from queue_engine.domain.departure import ENDS
+from tests.acceptance.callers import caller
+from tests.acceptance.test_mcp import Agent
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.support.real_time import LIMIT
+
+_PEOPLE = 20
+_SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0", "IMQ_INTERVAL_SECONDS": "600", "IMQ_SWEEP_SECONDS": "7200"}
+_WITHIN = timedelta(days=9)
+_ROUNDS_OF_WAKING = 10
+"""Rounds of the event loop after which a sleep that has ended has woken the call that it belongs to."""
+_FAILS, _DEQUEUED, _CHANGES_MIND, _ASKS_TWICE = 9, 13, 17, 4
+"""One in so many pull requests fails, is dequeued by a person, is queued twice after a change of mind, is asked for
+twice at once."""
+
+Arrivals = Sequence[tuple[int, str]]
+
+
+@dataclass
+class Found:
+    """What the people and the agents of one world found."""
+
+    people: list[timedelta] = field(default_factory=list)
+    """From label to merge."""
+    outcomes: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    """Pull requests that landed or were queued twice, untrue answers, and calls that waited for what had left."""
+
+
+class Calls:
+    """The waiting calls of a bot, of which it knows those that wait for a change and nothing else."""
+
+    def __init__(self, waits: ChangeWaits) -> None:
+        self._poll_again, self._parked = waits._poll_again, set[asyncio.Event]()
+        self.agents: list[asyncio.Task[None]] = []
+        waits._poll_again = self._wait  # type: ignore[method-assign]
+
+    async def _wait(self, woken: asyncio.Event, *ends: asyncio.Task[Any]) -> None:
+        self._parked.add(woken)
+        try:
+            await self._poll_again(woken, *ends)
+        finally:
+            self._parked.discard(woken)
+
+    async def rest(self) -> None:
+        """Return when each agent has ended, or its call waits for a change. Raises what an agent raised."""
+        for _ in range(_ROUNDS_OF_WAKING):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(LIMIT):
+            while any(woken.is_set() for woken in self._parked) or len(self._parked) < self._working():
+                await asyncio.sleep(0)
+
+    def _working(self) -> int:
+        for each in self.agents:
+            if each.done():
+                each.result()
+        return sum(not each.done() for each in self.agents)
+
+
+async def agents_row(size: Size, seed: int) -> list[Row]:
+    """By how much the agents raise people's p95, and what they did twice or waited for in vain."""
+    people, agents, each = size.of((200, 50, 10), (12, 8, 3), (3, 2, 2))
+    by_people = arrivals(Random(seed), people=_PEOPLE, landings=people, load=LOW_LOAD)
+    alone, beside = [await through_bot(by_people, agents=count, each=each) for count in (0, agents)]
+    ratio = p95(beside.people) / p95(alone.people)
+    policy = Policy()
+    simulated = p95(waits(by_people, agents=agents, policy=policy)) / p95(waits(by_people, agents=0, policy=policy))
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(beside.outcomes.items()))
+    return [
+        Row(
+            f"agents, load {LOW_LOAD:.0%}",
+            f"people's p95 beside {agents} agents with {each} pull requests each, to that without, through the whole bot",
+            f"{ratio:.2f} x ({people} pull requests of people, virtual time); "
+            f"{len(beside.faults)} done twice, untrue or waited for in vain",
+            ratio,
+            f"at most {GOAL} x, none",
+            ratio <= GOAL and not beside.faults,
+            f"simulation of the same people beside agents without end: {simulated:.2f} x",
+            simulated,
+            f"p95 {p95(beside.people) / 60:.1f} min beside agents, {p95(alone.people) / 60:.1f} min without; CI "
+            f"{CI_TIME}; agents' calls ended with {outcomes}" + "".join(f"; {fault}" for fault in beside.faults[:9]),
+        )
+    ]
+
+
+async def through_bot(by_people: Arrivals, *, agents: int, each: int) -> Found:
+    """Land the pull requests of people, beside so many agents with `each` of their own."""
+    found = Found()
+    with tempfile.TemporaryDirectory() as directory:
+        async with a_world(Path(directory), settings=_SETTINGS) as world, aiohttp.ClientSession() as session:
+            _create_users(world, by_people, agents)
+            calls, start = Calls(world.bot.waits), world.clock.now()
+            world.rest = calls.rest
+            people: list[PullRequestHandle] = []
+
+            def join(number: int, author: str) -> None:
+                people.append(_open(world, f"change-{number}", author))
+                people[-1].label(LABEL, by=author)
+
+            begins = [start + timedelta(milliseconds=at) * (CI_TIME / LANDING) for at, _ in by_people]
+            for number, (at, (_, author)) in enumerate(zip(begins, by_people, strict=True)):
+                world.github.schedule.at(at, partial(join, number, author), name="a person queues")
+            for number in range(agents):
+                worker = Worker(world, Agent(await caller(world, session, _agent(number))), number, found)
+                calls.agents.append(asyncio.create_task(worker.work(each)))
+            await world.until(
+                lambda: (
+                    len(people) == len(by_people)
+                    and all(each.merged for each in people)
+                    and all(each.done() for each in calls.agents)
+                ),
+                within=_WITHIN,
+            )
+            for pull, at in zip(people, begins, strict=True):
+                assert pull.record.merged_at is not None
+                found.people.append(pull.record.merged_at - at)
+            landed = Counter(world.landed())
+            found.faults += [f"#{number} landed {count} times" for number, count in landed.items() if count > 1]
+            await world.settle()
+    return found
+
+
+@dataclass
+class Worker:
+    """An agent at work: it knows what the tools answer, and nothing else."""
+
+    world: World
+    agent: Agent
+    number: int
+    found: Found
+
+    async def work(self, count: int) -> None:
+        """Queue its pull requests, one after the other, each until it has landed or must not be queued again."""
+        for index in range(count):
+            nth = self.number * count + index + 1
+            size = {"files": {f"agent-{nth}.txt": "11\n"}} if nth % _FAILS == 0 else {}
+            pull = _open(self.world, f"agent-{nth}", _agent(self.number), **size)
+            await self._queue(pull)
+            if nth % _ASKS_TWICE == 0:
+                await self._queue(pull)
+            if nth % _CHANGES_MIND == 0:
+                await self.agent.call("dequeue", number=pull.number)
+                self._check(pull, (await self.agent.call("why", number=pull.number))["structuredContent"], "cancelled")
+                await self._queue(pull)
+            if nth % _DEQUEUED == 0:
+                later = partial(pull.unlabel, LABEL, by="mona")
+                self.world.github.schedule.after(CI_TIME, later, name="a person takes the label off")
+            await self._wait(pull)
+            await self._count_events(pull)
+
+    async def _queue(self, pull: PullRequestHandle) -> None:
+        await self.agent.call("queue", number=pull.number, head_sha=pull.head_sha)
+
+    async def _wait(self, pull: PullRequestHandle) -> None:
+        """Wait for the outcome, and do what it calls for."""
+        answer = await self._outcome(pull)
+        while not pull.merged and (answer["retry_safe"] or answer["whose_move"] == "author"):
+            self.found.outcomes[answer["outcome"]] += 1
+            if not answer["retry_safe"]:
+                pull.push({f"{pull.record.title}.txt": "0\n"}, by=_agent(self.number))
+            await self._queue(pull)
+            answer = await self._outcome(pull)
+        self.found.outcomes[answer["outcome"]] += 1
+
+    async def _outcome(self, pull: PullRequestHandle) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = {"state": ""}
+        while answer["state"] != "not_queued":
+            answer = (await self.agent.call("wait", number=pull.number))["structuredContent"]
+        left = [at for event, at in await self._events(pull) if event in ENDS]
+        late = self.world.clock.now() - left[-1]
+        if late > POLL_EVERY:
+            self.found.faults.append(f"#{pull.number} waited {late} for what had left")
+        self._check(pull, answer, "landed" if pull.merged else "")
+        return answer
+
+    def _check(self, pull: PullRequestHandle, answer: Mapping[str, Any], outcome: str) -> None:
+        """Compare an answer with what happened on GitHub."""
+        told = (answer["outcome"] == "landed") == pull.merged and outcome in {"", answer["outcome"]}
+        if not told or not answer["next"]["sentence"]:
+            self.found.faults.append(f"#{pull.number} answered {answer['outcome']}")
+
+    async def _count_events(self, pull: PullRequestHandle) -> None:
+        """Count what happened to a pull request that has left: each end has one beginning."""
+        counted = Counter("end" if event in ENDS else event for event, _ in await self._events(pull))
+        if counted["queued"] != counted["end"]:
+            self.found.faults.append(f"#{pull.number} was queued {counted['queued']} times, and left {counted['end']}")
+
+    async def _events(self, pull: PullRequestHandle) -> Sequence[tuple[str, datetime]]:
+        async with self.world.bot.engine.store.reading() as tx:
+            events = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+        return [(each.event, each.at) for each in events]
+
+
+def _create_users(world: World, by_people: Arrivals, agents: int) -> None:
+    names = {author for _, author in by_people}
+    for login, kind in (*((each, "User") for each in names), *((_agent(number), "Bot") for number in range(agents))):
+        world.github.create_user(login, kind=kind)
+        world.repository.record.collaborators[login] = "write"
+
+
+def _open(world: World, name: str, author: str, **more: Any) -> PullRequestHandle:
+    pull: PullRequestHandle = world.open(name, by=author, **more)
+    return pull
+
+
+def _agent(number: int) -> str:
+    return f"agent-{number}[bot]"
