@@ -73,8 +73,11 @@ class Calls:
         for _ in range(_ROUNDS_OF_WAKING):
             await asyncio.sleep(0)
         async with asyncio.timeout(LIMIT):
-            while any(woken.is_set() for woken in self._parked) or len(self._parked) < self._working():
+            while not self._at_rest():  # noqa: ASYNC110 - a call of a client is no event here
                 await asyncio.sleep(0)
+
+    def _at_rest(self) -> bool:
+        return not any(woken.is_set() for woken in self._parked) and len(self._parked) == self._working()
 
     def _working(self) -> int:
         for each in self.agents:
@@ -95,7 +98,7 @@ async def agents_row(size: Size, seed: int) -> list[Row]:
     return [
         Row(
             f"agents, load {LOW_LOAD:.0%}",
-            f"people's p95 beside {agents} agents with {each} pull requests each, to that without, through the whole bot",
+            f"people's p95 beside {agents} agents with {each} pull requests each, to that without, in IMQ itself",
             f"{ratio:.2f} x ({people} pull requests of people, virtual time); "
             f"{len(beside.faults)} done twice, untrue or waited for in vain",
             ratio,

@@ -30,6 +30,7 @@ class CommandName(StrEnum):
     REVERT = "revert"
     RELAND = "reland"
     DELEGATE = "delegate"
+    UNDELEGATE = "undelegate"
     TRY = "try"
     WHY = "why"
     PAUSE = "pause"
@@ -81,6 +82,12 @@ CATALOGUE: Mapping[CommandName, Command] = {
             "/delegate",
             "Let its author queue it once, by `/queue`.",
             CommandPermission.QUEUE,
+        ),
+        Command(
+            CommandName.UNDELEGATE,
+            "/undelegate",
+            "Revoke what `/delegate` allowed and the author has not used.",
+            CommandPermission.DEQUEUE,
         ),
         Command(CommandName.UNQUEUE, "/unqueue", "Dequeue it.", CommandPermission.DEQUEUE),
         Command(

@@ -55,6 +55,7 @@ from queue_engine.queries.control_effect import load_dequeue_effect, load_pause_
 from queue_engine.queries.queue_status import queue_blockers
 from queue_engine.rules.depth import depth_within, held_behind, waits_for_room
 from queue_engine.rules.eligibility import may_queue, unread_teams
+from queue_engine.store import Transaction
 from queue_engine.store.outbox.outbox import KEPT
 
 _ON_OPEN_ALONE = frozenset(
@@ -62,14 +63,13 @@ _ON_OPEN_ALONE = frozenset(
         CommandName.QUEUE,
         CommandName.ALONE,
         CommandName.DELEGATE,
+        CommandName.UNDELEGATE,
         CommandName.REQUEUE,
         CommandName.UNQUEUE,
         CommandName.PRIORITY,
         CommandName.TRY,
     }
 )
-_JOINED = frozenset({"queued", "held", "not_ready"})
-"""Events by which a pull request is queued: the first of them uses a delegation up."""
 
 
 @dataclass(slots=True)
@@ -141,25 +141,28 @@ class CommandContext:
             case CommandPermission.CONTROL:
                 has = await self.permission()
                 return None if has in CONTROL_ROLES else _not_allowed(request, Permission.MAINTAIN, has)
-            case CommandPermission.DEQUEUE if self.by.casefold() == self.pull.author.casefold():
+            case CommandPermission.DEQUEUE if self._by_author():
                 return None
             case CommandPermission.QUEUE | CommandPermission.DEQUEUE:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
                 if not allowed and request.command.name is CommandName.QUEUE:
-                    self.granted_by = await self._delegated()
+                    self.granted_by = await self._delegated() if self._by_author() else None
                     allowed = self.granted_by is not None
                 unread = unread_teams(self.policy)
                 return None if allowed else _not_allowed(request, self.policy.who_may_queue.permission, has, unread)
 
+    def _by_author(self) -> bool:
+        return self.by.casefold() == self.pull.author.casefold()
+
     async def _delegated(self) -> str | None:
-        """Return who let this author queue the pull request once; None if no one has, or if it was used or is old."""
-        if self.by.casefold() != self.pull.author.casefold():
-            return None
         async with self.engine.store.reading() as tx:
-            events = await tx.timeline.of_pull_request(self.repository.id, self.pull.number)
-        last = next((each for each in reversed(events) if each.event in {"delegated", *_JOINED}), None)
-        if last is None or last.event != "delegated" or last.base_branch != self.pull.base_branch:
+            return await self.delegated(tx)
+
+    async def delegated(self, tx: Transaction) -> str | None:
+        """Return who let the author queue the pull request once; None without one, or if it was used or is old."""
+        last = await tx.timeline.delegation(self.repository.id, self.pull.number)
+        if last is None or last.base_branch != self.pull.base_branch:
             # Authors may change the base branch without any right.
             return None
         return last.data["by"] if last.at >= self.engine.clock.now() - self.policy.timeouts.ready else None
@@ -331,6 +334,17 @@ async def delegate(change: Change, context: CommandContext, request: CommandRequ
     return context.reply(request, ReplyKind.DELEGATED, author=context.pull.author, until=until)
 
 
+async def undelegate(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
+    """Revoke what `delegate` allowed, unless the author has used it."""
+    author = context.pull.author
+    if await context.delegated(change.tx) is None:
+        return context.reply(request, ReplyKind.NOT_DELEGATED, accepted=False, author=author)
+    queue = await change.tx.queues.find_or_create(context.repository, context.pull.base_branch, change.now)
+    number, data = context.pull.number, {"by": context.by}
+    await change.record("undelegated", queue, number=number, delivery=context.delivery, data=data)
+    return context.reply(request, ReplyKind.UNDELEGATED, author=author)
+
+
 async def try_alone(change: Change, context: CommandContext, request: CommandRequest) -> Reply:
     """Enqueue a test of the present head, which queues nothing."""
     assert context.comment is not None
@@ -430,6 +444,7 @@ _CHANGES = {
     CommandName.PRIORITY: prioritise,
     CommandName.UNQUEUE: unqueue,
     CommandName.DELEGATE: delegate,
+    CommandName.UNDELEGATE: undelegate,
     CommandName.TRY: try_alone,
 }
 _QUESTIONS = {CommandName.WHY: ReplyKind.WHY, CommandName.STATUS: ReplyKind.STATUS}

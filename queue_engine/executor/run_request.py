@@ -49,21 +49,31 @@ async def request_run(
     """Enqueue the test of a pull request's present head; returns its state, or why this person gets none."""
     if pull.head_repository is None or pull.head_repository.casefold() != repository.full_name.casefold():
         return "commits of a fork get no branch of this repository, whose secrets CI has there"
-    process = f"{TRY_JOB}:{repository.id}:{pull.number}"
-    if await change.tx.jobs.unfinished(process):
+    if await change.tx.jobs.unfinished(_process(repository, pull.number)):
         return "a test of it is under way"
     under_way = await change.tx.jobs.unfinished_requests(TRY_JOB, f"{TRY_JOB}:{repository.id}:")
     if sum(each["by"].casefold() == by.casefold() for each in under_way) >= policy.tries:
         return f"{by} has {policy.tries} tests under way here, which is the limit" if policy.tries else "it is off here"
-    its_own = {"number": pull.number, "base_branch": pull.base_branch, "comment": comment, "by": by}
-    request = {"repository": asdict(repository)} | its_own
-    await change.tx.jobs.enqueue(kind=TRY_JOB, request=request, process_id=process, now=change.now)
+    await enqueue_test(change, repository, pull.number, pull.base_branch, by=by, comment=comment)
     return {"head": pull.head_sha, "on": pull.base_branch, "on_queue": on_queue, "since": change.now.isoformat()}
+
+
+async def enqueue_test(
+    change: Change, repository: Repository, number: int, base_branch: str, *, by: str, comment: int
+) -> None:
+    """Enqueue the job of a test whose reply is stored; a comment of this person asked for it."""
+    its_own = {"number": number, "base_branch": base_branch, "comment": comment, "by": by}
+    request = {"repository": asdict(repository)} | its_own
+    await change.tx.jobs.enqueue(kind=TRY_JOB, request=request, process_id=_process(repository, number), now=change.now)
+
+
+def _process(repository: Repository, number: int) -> str:
+    return f"{TRY_JOB}:{repository.id}:{number}"
 
 
 async def judge_again(change: Change, repository: Repository, number: int, *, after: timedelta = timedelta(0)) -> None:
     """Have the test of a pull request judged now, or `after` that, since a webhook may have ended it."""
-    await change.tx.jobs.hasten(f"{TRY_JOB}:{repository.id}:{number}", change.now, due=change.now + after)
+    await change.tx.jobs.hasten(_process(repository, number), change.now, due=change.now + after)
 
 
 class RunRequests:

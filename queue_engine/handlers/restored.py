@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import structlog
 
 from queue_engine.domain.errors import EntryConflict
+from queue_engine.domain.notice import ReplyKind
 from queue_engine.effects.context import Change
 from queue_engine.effects.landings import follow_search
+from queue_engine.executor.run_request import enqueue_test
 from queue_engine.handlers.stale_comments import doubt_comments
 from queue_engine.store.restored import newest_write, refetch_all, unmark_copy
 
@@ -63,5 +65,16 @@ async def import_queues(change: Change, file: "QueueFile") -> bool:
             raise EntryConflict("the file has values that IMQ cannot read") from error
         for search in (each for each in searches if each.outcome is None):
             await follow_search(change, queue_id, search.tip, search.check)
+    await _continue_tests(change, file)
     await doubt_comments(change)
     return True
+
+
+async def _continue_tests(change: Change, file: "QueueFile") -> None:
+    """Enqueue the tests by `/try` that were under way: their replies have their state."""
+    for row in file.answers:
+        for reply in row.replies:
+            repository = await change.tx.repositories.by_id(row.repository_id)
+            if reply.get("code") == ReplyKind.TRYING and repository is not None:
+                branch = reply["facts"]["base_branch"]
+                await enqueue_test(change, repository, row.number, branch, by=row.by, comment=row.comment_id)

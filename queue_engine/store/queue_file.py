@@ -63,13 +63,14 @@ from queue_engine.store.tables import (
     landing_keys,
     landings,
     outbox,
+    pending_merges,
     queues,
     rejections,
     repositories,
     runs,
     timeline,
 )
-from queue_engine.store.timeline import NEEDED
+from queue_engine.store.timeline import IS_DELEGATION, NEEDED
 
 FORMAT: Literal["imq-queues"] = "imq-queues"
 VERSION: Literal[1] = 1
@@ -82,6 +83,7 @@ _LEFT_OUT = {
     timeline: {"id"},
     known_facts: {"id"},
     culprits: {"id"},
+    consents: {"id"},
     repositories: {"generation"},
     landings: {"id"},
     landing_keys: {"sealed"},
@@ -174,6 +176,8 @@ if TYPE_CHECKING:
     EventRow: TypeAlias = Any
     FactRow: TypeAlias = Any
     LandingRow: TypeAlias = Any
+    ConsentRow: TypeAlias = Any
+    PendingRow: TypeAlias = Any
     KeyRow: TypeAlias = Any
     CulpritRow: TypeAlias = Any
 else:
@@ -181,7 +185,7 @@ else:
     RepositoryRow, QueueRow, RunRow, EntryRow = map(_row, (repositories, queues, runs, metadata.tables["entries"]))
     OutboxRow, RejectionRow, ReplyRow = map(_row, (outbox, rejections, answers))
     EventRow, FactRow, CulpritRow = map(_row, (timeline, known_facts, culprits))
-    LandingRow, KeyRow = map(_row, (landings, landing_keys))
+    LandingRow, KeyRow, ConsentRow, PendingRow = map(_row, (landings, landing_keys, consents, pending_merges))
 
 
 def _moved(value: Any) -> int | None:
@@ -199,10 +203,15 @@ class QueueFile(BaseModel):
     exported_at: AwareDatetime
     repositories: list[RepositoryRow]
     queues: list[QueueRow]
-    """Queues with entries, a pause or a running search; with their pauses, freezes and red base."""
+    """Queues with entries, a pause, a running search, a pending merge or an unused delegation; with their pauses,
+    freezes and red base."""
     runs: list[RunRow]
     entries: list[EntryRow]
     """In order of their arrival: consent, order, priority, and who queued them."""
+    consents: list[ConsentRow] = Field(default_factory=list)
+    """Who consented to the heads of the entries, and by what: `/queue alone` holds on."""
+    pending_merges: list[PendingRow] = Field(default_factory=list)
+    """Merges that GitHub may finish although their entries have left."""
     outbox: list[OutboxRow]
     """Comments, check runs and labels of the entries, with GitHub's ids, and all that were not delivered yet."""
     rejections: list[RejectionRow] = Field(validation_alias=AliasChoices("rejections", "refusals"))
@@ -261,12 +270,21 @@ class QueueFile(BaseModel):
         return file | {"entries": rows, "runs": runs} if of_run else file
 
 
+_IS_PENDING = (
+    select(pending_merges.c.number)
+    .where(pending_merges.c.repository_id == outbox.c.repository_id, pending_merges.c.number == outbox.c.number)
+    .exists()
+)
+
+
 async def read_queues(connection: AsyncConnection, now: datetime, repository_id: int | None = None) -> QueueFile:
     """Read all queues with work or a pause, or those of one repository; `file_lines` adds the landings."""
     busy = [queues.c[reason.value].is_not(None) for reason in PAUSES]
     queued = select(entries.c.seq).where(entries.c.queue_id == queues.c.id).exists()
     searched = select(culprits.c.id).where(culprits.c.queue_id == queues.c.id, culprits.c.commit.is_not(None)).exists()
-    chosen = or_(queued, searched, *busy)
+    branch = timeline.c.repository_id == queues.c.repository_id, timeline.c.base_branch == queues.c.base_branch
+    pending = select(pending_merges.c.number).where(pending_merges.c.queue_id == queues.c.id).exists()
+    chosen = or_(queued, searched, pending, select(timeline.c.id).where(*branch, IS_DELEGATION).exists(), *busy)
     if repository_id is not None:
         chosen = and_(chosen, queues.c.repository_id == repository_id)
     found = await _rows(connection, queues, chosen, queues.c.id)
@@ -286,7 +304,16 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
         "queues": found,
         "runs": await _rows(connection, runs, runs.c.id.in_({row["run_id"] for row in members} - {None})),
         "entries": members,
-        "outbox": await of_repositories(outbox, or_(IS_QUEUED, outbox.c.due_at.is_not(None))),
+        "consents": await _rows(
+            connection, consents, consents.c.entry_id.in_({row["id"] for row in members}), consents.c.id
+        ),
+        "pending_merges": await _rows(
+            connection,
+            pending_merges,
+            pending_merges.c.queue_id.in_(its_queues),
+            *pending_merges.primary_key.columns,
+        ),
+        "outbox": await of_repositories(outbox, or_(IS_QUEUED, _IS_PENDING, outbox.c.due_at.is_not(None))),
         "rejections": await of_repositories(rejections),
         "answers": await of_repositories(answers),
         "timeline": await of_repositories(timeline, NEEDED),
@@ -367,6 +394,9 @@ async def restore_queues(connection: AsyncConnection, file: QueueFile) -> tuple[
         await _outbox(connection, file)
         await _others(connection, file)
     except (DBAPIError, KeyError, TypeError) as error:
+        merges = [row | {"queue_id": ids[row["queue_id"]]} for row in _plain(file.pending_merges)]
+        await _replace(connection, pending_merges, merges)
+    except (DBAPIError, KeyError) as error:
         if fault_of(error) is not None:
             raise
         raise EntryConflict("the file contradicts itself") from error
@@ -392,6 +422,13 @@ async def _queue(connection: AsyncConnection, row: _StoredRow) -> int:
 async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict[int, int]) -> None:
     run_ids: dict[int, int] = {}
     branches = {row["id"]: row["base_branch"] for row in _plain(file.queues)}
+    members = {row["id"]: (row["repository_id"], row["number"]) for row in _plain(file.entries)}
+    ledger = [row for row in _plain(file.consents) if row["entry_id"] in members]
+    if any(members[row["entry_id"]] != (row["repository_id"], row["number"]) for row in ledger):
+        raise EntryConflict("the file contradicts itself")
+    if ledger:
+        await connection.execute(insert(consents), ledger)
+    consented = {(row["entry_id"], row["head_sha"], row["base_branch"]) for row in ledger}
     for row in _plain(file.runs):
         former = row.pop("id")
         if row.get("queue_id") is not None:
@@ -416,7 +453,10 @@ async def _entries(connection: AsyncConnection, file: QueueFile, queue_ids: dict
             "at": row["enqueued_at"],
             "source": ConsentKind.IMPORTED.value,
         }
-        await connection.execute(insert(consents), [consent | {"head_sha": head} for head in sorted(heads)])
+        # A file of an earlier IMQ has no ledger.
+        lacking = [each for each in sorted(heads) if (row["id"], each, consent["base_branch"]) not in consented]
+        if lacking:
+            await connection.execute(insert(consents), [consent | {"head_sha": head} for head in lacking])
 
 
 async def _outbox(connection: AsyncConnection, file: QueueFile) -> None:
@@ -432,9 +472,10 @@ _LANDING = (landings.c.repository_id, landings.c.sha, landings.c.number)
 
 
 async def _others(connection: AsyncConnection, file: QueueFile) -> None:
-    for table, rows in ((timeline, file.timeline), (known_facts, file.known_facts)):
+    events = [row for row in _plain(file.timeline) if not await _is_here(connection, row)]
+    for table, rows in ((timeline, events), (known_facts, _plain(file.known_facts))):
         if rows:
-            await connection.execute(insert(table), _plain(rows))
+            await connection.execute(insert(table), rows)
     for row in _plain(file.landings):
         same = and_(*(each == row[each.name] for each in _LANDING))
         if (await connection.execute(select(landings.c.id).where(same))).first() is None:
@@ -445,6 +486,14 @@ async def _others(connection: AsyncConnection, file: QueueFile) -> None:
         await connection.execute(insert_into(connection, landing_keys).values(retired).on_conflict_do_nothing())
     await _replace(connection, rejections, _plain(file.rejections))
     await _replace(connection, answers, _plain(file.answers))
+
+
+async def _is_here(connection: AsyncConnection, event: _StoredRow) -> bool:
+    """Return whether this is a delegation that was imported before: it may have been used since (P4)."""
+    if event["event"] != "delegated":
+        return False
+    same = and_(*(timeline.c[name] == event[name] for name in ("repository_id", "number", "event", "at")))
+    return (await connection.execute(select(timeline.c.id).where(same))).first() is not None
 
 
 async def _replace(connection: AsyncConnection, table: Table, rows: list[_StoredRow]) -> None:

@@ -98,7 +98,20 @@ _IS_QUEUED = (
     .where(entries.c.repository_id == timeline.c.repository_id, entries.c.number == timeline.c.number)
     .exists()
 )
-NEEDED = or_(_IS_QUEUED, _IS_LAST_DEQUEUE, timeline.c.event == REVERTED)
+IS_DELEGATION = and_(
+    timeline.c.event == "delegated",
+    ~select(_later.c.id)
+    .where(
+        _later.c.repository_id == timeline.c.repository_id,
+        _later.c.number == timeline.c.number,
+        _later.c.id > timeline.c.id,
+        _later.c.event.in_(("delegated", "undelegated", "queued", "held", "not_ready")),
+    )
+    .exists(),
+)
+"""The author may queue the pull request once, by this event: whatever queues it, and `/undelegate`, ends that."""
+NEEDED = or_(_IS_QUEUED, _IS_LAST_DEQUEUE, IS_DELEGATION, timeline.c.event == REVERTED)
+_DELEGATION = _latest(_ALL.where(_REPOSITORY, _NUMBER, IS_DELEGATION))
 """Events that a decision may need, however old they are."""
 _OLDEST = (
     select(timeline.c.id)
@@ -173,6 +186,11 @@ class Timeline:
         these = {"its_repository": repository_id, "its_number": number, "at_most": 1}
         at: datetime | None = (await self._connection.execute(_DEQUEUED, these)).scalar_one_or_none()
         return at
+
+    async def delegation(self, repository_id: int, number: int) -> TimelineEvent | None:
+        """Return by which event the author may queue a pull request once; None without one."""
+        found = await self._read(_DELEGATION, its_repository=repository_id, its_number=number, at_most=1)
+        return found[0] if found else None
 
     async def of_set(self, repository_id: int, number: int, *, limit: int = 50) -> tuple[TimelineEvent, ...]:
         """Return the last events of the sets to which a pull request belongs by its description, newest first."""

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.test_queue_files import move
 from tests.acceptance.test_stacked import green
 from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.support.databases import MakeUrl
 
 READ = "GET /repos/{owner}/{repo}/pulls/{number}"
 LATE = timedelta(minutes=100)
@@ -53,6 +55,18 @@ async def test_merge_that_outlives_its_entry_is_compared_and_announced(
         assert await tx.pending_merges.numbers(bottom.record.repository.id) == ()
     assert [event.event for event in events][-2:] == ["failed", "landed"]
     assert events[-1].data["tree"] == events[-1].data["tested_tree"]
+
+
+async def test_merge_that_outlives_its_entry_is_compared_by_the_database_that_imports_it(
+    world: World, make_sqlite_url: MakeUrl
+) -> None:
+    """P1: the file has what was tested."""
+    bottom = await departed(world)
+    await move(world, make_sqlite_url())
+    await world.until(lambda: bottom.merged, within=LATE)
+    await world.pass_time(timedelta(minutes=1))
+    assert "Landed on `main`" in world.comment(bottom)
+    assert await world.paused() is None
 
 
 @pytest.mark.lagging

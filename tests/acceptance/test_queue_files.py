@@ -2,19 +2,23 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from github_emulator import Fault
 from queue_engine.core.database.database import Database
+from queue_engine.domain.consent import ConsentKind, HeadConsent
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change
 from queue_engine.handlers.restored import import_queues
 from queue_engine.store import EntryConflict, Store
 from queue_engine.store.queue_file import QueueFile, file_lines, read_queues
+from tests.acceptance.commenting import ready, say
 from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_lost_databases import front, label_in_order
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 from tests.support.databases import MakeUrl
 
 
@@ -85,6 +89,60 @@ async def test_reverted_change_relands_after_the_move(world: World, make_sqlite_
     pull.comment("/reland", by="mona")
     await world.pass_time(timedelta(minutes=1))
     assert "Reland: pull" in {each.title for each in world.repository.record.pulls.values()}
+
+
+async def test_delegation_and_queue_alone_hold_after_the_move(tmp_path: Path, other_url: str) -> None:
+    """P4: who consented, and by what; a delegation that was used or revoked is not there again."""
+    async with a_world(tmp_path, repository={"private": False}) as world:
+        pulls = [await ready(world, name, by=None, fork_of="fern") for name in ("used", "revoked", "left", "open")]
+        alone = await ready(world, "alone")
+        await say(world, alone, "/pause", by="rhea")
+        await say(world, alone, "/queue alone", by="hubot")
+        for pull in pulls:
+            await say(world, pull, "/delegate", by="mona")
+        await say(world, pulls[0], "/queue", by="fern")
+        await say(world, pulls[0], "/unqueue", by="fern")
+        await say(world, pulls[1], "/undelegate", by="mona")
+        before = await ledger(world, alone)
+        assert [each.source for each in before] == [ConsentKind.COMMAND_ALONE]
+        await move(world, other_url)
+        assert await ledger(world, alone) == before
+        for pull in (*pulls[:2], pulls[3]):
+            await say(world, pull, "/queue", by="fern")
+        assert [each.number for each in await world.entries()] == [alone.number, pulls[3].number]
+        await say(world, alone, "/resume", by="rhea")
+        await world.until(lambda: pulls[3].merged and alone.merged)
+
+
+async def test_queue_that_has_nothing_but_a_delegation_is_exported(tmp_path: Path, make_sqlite_url: MakeUrl) -> None:
+    """The author may queue after the move, and only once."""
+    async with a_world(tmp_path, repository={"private": False}) as world:
+        pull = await ready(world, "patch", by=None, fork_of="fern")
+        await say(world, pull, "/delegate", by="mona")
+        url = make_sqlite_url()
+        file = await move(world, url)
+        await say(world, pull, "/queue", by="fern")
+        await say(world, pull, "/unqueue", by="fern")
+        await imported(world, url, file)
+        await say(world, pull, "/queue", by="fern")
+        assert await world.entries() == ()
+
+
+async def ledger(world: World, pull: Any) -> tuple[HeadConsent, ...]:
+    """The consents of a queued pull request."""
+    entry = await world.entry(pull)
+    assert entry is not None
+    async with world.bot.engine.store.reading() as tx:
+        return await tx.consents.of(entry)
+
+
+async def test_file_with_a_consent_to_another_pull_request_is_refused(world: World, make_sqlite_url: MakeUrl) -> None:
+    """P4: nothing is imported."""
+    await front(world)
+    file = (await exported(world)).model_dump(mode="json", exclude_unset=True)
+    file["consents"][0]["number"] += 1
+    with pytest.raises(EntryConflict, match="contradicts itself"):
+        await imported(world, make_sqlite_url(), QueueFile.model_validate(file))
 
 
 @pytest.mark.thorough

@@ -13,9 +13,11 @@ from queue_engine.domain.notice import Reply, ReplyKind
 from queue_engine.executor.cleanup import try_branches
 from tests.acceptance.commenting import say
 from tests.acceptance.test_forks import from_fork
+from tests.acceptance.test_queue_files import move
 from tests.acceptance.train_stage import CHECK, WORKFLOW
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.support.databases import MakeUrl
 
 SOON = CI_TIME * 3
 CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
@@ -115,6 +117,20 @@ async def test_killed_process_continues_the_test(world: World, at: str) -> None:
     await world.restart()
     await world.pass_time(SOON)
     assert ("passed. It queued nothing." in world.comment(pull), world.spoken(pull)) == (True, 1)
+    assert branches(world) == []
+
+
+async def test_test_continues_in_the_database_that_imports_it(world: World, make_sqlite_url: MakeUrl) -> None:
+    """P2, P6: the result comes, and its branches go."""
+    queued, pull = await ready(world, "queued", "pull")
+    await say(world, queued, "/pause", by="rhea")
+    queue_all([queued])
+    await say(world, pull, "/try", by="mona")
+    await world.pass_time(timedelta(seconds=20))
+    assert branches(world)
+    await move(world, make_sqlite_url())
+    await world.pass_time(SOON)
+    assert "passed" in world.comment(pull)
     assert branches(world) == []
 
 

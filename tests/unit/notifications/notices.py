@@ -203,6 +203,8 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.TRY_ENDED: {"base_branch": "main", "head": "c" * 40, "detail": "somebody pushed to the pull request"},
     ReplyKind.TRY_REFUSED: {"base_branch": "main", "detail": "a test of it is under way"},
     ReplyKind.DELEGATED: {"base_branch": "main", "author": "ada", "until": "2026-03-31T08:00:00+00:00"},
+    ReplyKind.UNDELEGATED: {"base_branch": "main", "author": "ada"},
+    ReplyKind.NOT_DELEGATED: {"base_branch": "main", "author": "ada"},
     ReplyKind.LEFT: {
         "base_branch": "main",
         "cost": {"runs": 2, "jobs": {"minutes": 38.0, "cost": 0.414}, "delayed": 4, "holds": False},
