@@ -68,7 +68,6 @@ from queue_engine.planner.queue_plan import (
 )
 from queue_engine.planner.trains.memory import Memory, base_moved, cancelled, under_generation
 from queue_engine.planner.trains.model import NewRun, Plan
-from queue_engine.queries.queue_status import load_durations
 from queue_engine.rules.blockers import in_flight
 from queue_engine.rules.priority import is_young
 from queue_engine.rules.transitions import preempted, unblocked
@@ -186,7 +185,9 @@ class QueuePass:
         if other is None or started is None:
             return front
         async with state.engine.store.reading() as tx:
-            durations = await load_durations(tx, state.queue.repository.id, state.queue.base_branch)
+            durations = await tx.timeline.durations(
+                state.queue.repository.id, state.queue.base_branch, EntryStatus.LANDED.value, "front"
+            )
         if not is_young(started, durations, state.now):
             return front
         return QueueChange(QueueAction.PREEMPT, (front.entry, other), depth=front.depth)
