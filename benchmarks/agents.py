@@ -204,8 +204,8 @@ class Worker:
 
     def _check(self, pull: PullRequestHandle, answer: Mapping[str, Any], outcome: str) -> None:
         """Compare an answer with what happened on GitHub."""
-        told = (answer["outcome"] == "landed") == pull.merged and outcome in {"", answer["outcome"]}
-        if not told or not answer["next"]["sentence"]:
+        agrees = (answer["outcome"] == "landed") == pull.merged and outcome in {"", answer["outcome"]}
+        if not agrees or not answer["next"]["sentence"]:
             self.found.faults.append(f"#{pull.number} answered {answer['outcome']}")
 
     async def _count_events(self, pull: PullRequestHandle) -> None:

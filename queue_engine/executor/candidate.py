@@ -55,7 +55,7 @@ _log = structlog.get_logger("imq.trains")
 _LAGGING = 4
 """How often IMQ reads the build branch again, before it believes that somebody moved it back."""
 
-_EXISTS = "already exists"
+EXISTS = "already exists"
 """Part of GitHub's message when it refuses to create a branch that exists ("Reference already exists")."""
 
 _NOT_CREATED = "reference update failed"
@@ -194,7 +194,7 @@ async def _branch(state: TrainState, run: Run) -> str:
         try:
             await github.create_branch(repository, run.build_branch, tip)
         except Invalid as refusal:
-            if _EXISTS not in refusal.message.lower():
+            if EXISTS not in refusal.message.lower():
                 raise
             state.begun.discard(run.id)
             raise StaleRead("the build branch exists, and reads do not show it yet") from refusal
@@ -377,7 +377,7 @@ async def publish(state: TrainState, run: Run) -> None:
     try:
         await github.create_branch(repository, run.branch, run.candidate)
     except Invalid as refusal:
-        if _EXISTS not in refusal.message.lower():
+        if EXISTS not in refusal.message.lower():
             raise
         # A former pass pushed it, and was killed; its id names no other branch.
         found = await github.branch_tip(repository, run.branch)

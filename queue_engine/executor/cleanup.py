@@ -247,7 +247,7 @@ class CandidateCleanup:
         known |= {each for each in found for one in tried if each.endswith(f"/try-{one['number']}")}
         known |= {each.testing.branch for each in searches if each.testing is not None}
         unknown = [each for each in found.items() if each[0] not in known][:_MOST_LOST]
-        lost = {branch: tip for branch, tip in unknown if await self._is_proved(repository, branch, tip)}
+        lost = {branch: tip for branch, tip in unknown if await self.is_proved(repository, branch, tip)}
         if unproved := [branch for branch, _ in unknown if branch not in lost]:
             _log.warning("branches_not_proved", repository=repository.full_name, branches=unproved)
         return lost
@@ -268,7 +268,8 @@ class CandidateCleanup:
             return False
         return await self._is_forbidden(repository, branch, github.delete_branch(repository, branch))
 
-    async def _is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
+    async def is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
+        """Whether GitHub's activity shows that IMQ made this branch, and that no other account pushed."""
         github = self._engine.github
         return made_by(await github.own_login(), await github.branch_pushes(repository, branch), tip)
 
@@ -308,7 +309,7 @@ class CandidateCleanup:
         if found is None:
             return False
         if branch == run.branch:
-            return found.sha == run.candidate or await self._is_proved(repository, branch, found.sha)
+            return found.sha == run.candidate or await self.is_proved(repository, branch, found.sha)
         tip = next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
         if found.sha == tip:
             return True
@@ -318,17 +319,32 @@ class CandidateCleanup:
             if parents == (tip, left.head_sha) or (left.method is MergeMethod.SQUASH and parents == (tip,)):
                 return True
         # A restored backup may lack what became of the run, or the branch may be another run's of the same id.
-        return await self._is_proved(repository, branch, found.sha)
+        return await self.is_proved(repository, branch, found.sha)
 
-    async def remove(self, repository: Repository, branches: Iterable[str], draft: int | None = None) -> bool:
-        """Close a draft, and delete branches of IMQ's own names; whether a permission is missing for that."""
+    async def remove(
+        self, repository: Repository, branches: Iterable[str], draft: int | None = None, *, made: str | None = None
+    ) -> bool:
+        """Close a draft, and delete branches as `delete_own` does; whether a permission is missing for that."""
         github, forbidden = self._engine.github, False
         if draft is not None:
             forbidden = await self._is_forbidden(repository, draft, github.close_pull_request(repository, draft))
         for branch in branches:
-            deleting = github.delete_branch(repository, branch)
+            deleting = self.delete_own(repository, branch, made)
             forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
         return forbidden
+
+    async def delete_own(self, repository: Repository, branch: str, made: str | None) -> bool:
+        """Delete a branch that IMQ made, if it is there; whether there is none of somebody else's, which stays.
+
+        IMQ left it at the commit `made`, or GitHub's activity shows that it made the branch.
+        """
+        found = await self._engine.github.branch_tip(repository, branch)
+        if found is None:
+            return True
+        if found.sha != made and not await self.is_proved(repository, branch, found.sha):
+            return False
+        await self._engine.github.delete_branch(repository, branch)
+        return True
 
     async def cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.
@@ -343,7 +359,7 @@ class CandidateCleanup:
         except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
             _log.info("runs_not_cancelled", repository=repository.full_name, commit=candidate, message=refusal.message)
 
-    async def _is_forbidden(self, repository: Repository, what: object, request: Awaitable[None]) -> bool:
+    async def _is_forbidden(self, repository: Repository, what: object, request: Awaitable[object]) -> bool:
         """Make a request that GitHub may refuse; whether it did for want of a permission, which may come back."""
         try:
             await request

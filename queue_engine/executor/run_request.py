@@ -3,6 +3,9 @@
 A comment `/try` stores its reply and a job in one transaction. The reply has the state of the test, so that any process
 continues it: the branch is built again until its commit is stored. What it tests is no member of a run, lands nothing,
 and is no consent. It ends when somebody pushes, changes the base branch or closes the pull request.
+
+People may have branches of these names. The reply has the commits at which IMQ leaves its own; a branch at any other
+commit is IMQ's only if GitHub's activity shows that.
 """
 
 from collections.abc import Sequence
@@ -14,7 +17,7 @@ import structlog
 
 from queue_engine.config.model import Policy
 from queue_engine.core.jobs.job import Hold, Job
-from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, WriteRefused
+from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound, StaleRead, WriteRefused
 from queue_engine.domain.facts import CheckState, PullRequest, RequiredCheck
 from queue_engine.domain.known_facts import PullRequestState, of_pull
 from queue_engine.domain.model import Queue, Repository
@@ -23,6 +26,7 @@ from queue_engine.domain.policy import Candidates
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
+from queue_engine.executor.candidate import EXISTS
 from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, try_branches, until_permitted
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.trains.memory import from_json
@@ -175,9 +179,14 @@ class RunRequests:
         earlier = [each for each in ahead if each.number != pull.number and (each.head_branch or "").startswith(own)]
         before = [(f"#{each.number}", each.head_sha) for each in earlier]
         facts["on"] = " + ".join((f"{base}@{tip.sha[:_SHORT]}", *(name for name, _ in before)))
-        built = await self._build(repository, pull, tip.sha, [head for _, head in before])
-        if built is None:
-            return ReplyKind.TRY_ENDED, f"it has a conflict with {facts['on']}"
+        for branch in try_branches(base, pull.number):
+            # A process that died may have left it at any commit.
+            if not await self._cleanup.delete_own(repository, branch, facts.get("built")):
+                return ReplyKind.TRY_ENDED, f"somebody else made the branch {branch}"
+        built, conflict = await self._build(repository, pull, tip.sha, before)
+        facts["built"] = built
+        if conflict is not None:
+            return ReplyKind.TRY_ENDED, conflict
         if built == tip.sha:
             return ReplyKind.TRY_ENDED, f"{base} contains it already"
         skipped = () if choice is None else tuple(each.name for each in choice.pull_request_checks)
@@ -206,19 +215,31 @@ class RunRequests:
         except Forbidden:
             return None
 
-    async def _build(self, repository: Repository, pull: PullRequest, tip: str, ahead: Sequence[str]) -> str | None:
-        """Merge the heads onto the tip, on a branch of its own; the commit, None after a conflict."""
+    async def _build(
+        self, repository: Repository, pull: PullRequest, tip: str, ahead: Sequence[tuple[str, str]]
+    ) -> tuple[str, str | None]:
+        """Merge the heads onto the tip, on a branch of its own; the last commit, and which conflict ended it."""
         github, (_, branch) = self._engine.github, try_branches(pull.base_branch, pull.number)
-        # A process that died may have left it at any commit.
-        await github.delete_branch(repository, branch)
-        await github.create_branch(repository, branch, tip)
-        for head in (*ahead, pull.head_sha):
+        await self._create(repository, branch, tip)
+        on = f"{pull.base_branch}@{tip[:_SHORT]}"
+        for name, head in (*ahead, ("", pull.head_sha)):
             try:
                 merged = await github.merge_into(repository, branch, head, f"Try #{pull.number}")
             except HeadConflict:
-                return None
-            tip = tip if merged is None else merged.sha
-        return tip
+                return (
+                    tip,
+                    f"{name}, which is queued, has a conflict with {on}" if name else f"it has a conflict with {on}",
+                )
+            tip, on = tip if merged is None else merged.sha, f"{on} + {name}"
+        return tip, None
+
+    async def _create(self, repository: Repository, branch: str, tip: str) -> None:
+        try:
+            await self._engine.github.create_branch(repository, branch, tip)
+        except Invalid as refusal:
+            if EXISTS not in refusal.message.lower():
+                raise
+            raise StaleRead("the branch of a test exists, and reads do not show it yet") from refusal
 
     async def _publish(
         self,
@@ -230,8 +251,7 @@ class RunRequests:
     ) -> int | None:
         """Push the candidate's branch, and start CI on it; the number of the draft, if it needs one."""
         github, (branch, _) = self._engine.github, try_branches(pull.base_branch, pull.number)
-        await github.delete_branch(repository, branch)
-        await github.create_branch(repository, branch, candidate)
+        await self._create(repository, branch, candidate)
         if trigger is CandidateTrigger.PULL_REQUEST:
             title = f"Candidate of IMQ for {pull.base_branch}: a test of one pull request"
             body = f"IMQ tests `{pull.number}`. IMQ closes this draft itself; merge nothing here."
@@ -266,7 +286,7 @@ class RunRequests:
         branches = try_branches(facts["base_branch"], number)
         if cancels and "candidate" in facts:
             await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
-        return await self._cleanup.remove(repository, branches, facts.get("draft"))
+        return await self._cleanup.remove(repository, branches, facts.get("draft"), made=facts.get("built"))
 
     async def _put(
         self,

@@ -142,9 +142,9 @@ def earliest_key(
 
 
 def yields_to(front: Entry, waiting: Iterable[Entry], policy: Policy) -> Entry | None:
-    """Return the first of those that wait for which the run of an agent at the front ends; None if there is none.
+    """Return the first waiting entry for which the run of an agent at the front ends; None if there is none.
 
-    It is of a person, and its key is earlier: the agent's entry had its turn only because it did not wait yet.
+    A person opened it, and its key is earlier: the run began because it did not wait yet.
     """
     delayed = front.share_delay and front.priority <= 0 and not front.hotfix and front.status is EntryStatus.CHECKING
     if not policy.fair_share.enabled or not delayed or share_of(front.author, policy) != AGENTS:

@@ -93,14 +93,14 @@ def commits(file: QueueFile) -> list[str]:
 
 
 def rows(file: QueueFile) -> dict[str, Any]:
-    """The rows without the ids of a database, without what an import doubts, and without newer columns."""
+    """The rows without the ids of a database, without what an import doubts, and without newer columns and tables."""
     content = file.model_dump(exclude={"exported_at"})
     own = {"id", "queue_id", "run_id", "seq", "needs_refetch", "maybe_created", "due_at", "wake_count", "version"}
     own |= {"label_updates"}
     return {
         part: [{name: value for name, value in row.items() if name not in own} for row in of_part]
         for part, of_part in content.items()
-        if isinstance(of_part, list)
+        if isinstance(of_part, list) and part != "consents"
     }
 
 

@@ -109,7 +109,7 @@ async def test_killed_process_continues_the_test(world: World, at: str) -> None:
     if at == "built":
         # The branches are there, and no record of them.
         for branch in try_branches("main", pull.number):
-            world.repository.create_branch(branch, "main")
+            world.repository.create_branch(branch, "main", by="imq[bot]")
     await say(world, pull, "/try", by="mona")
     if at == "testing":
         await world.pass_time(CI_TIME / 2)
@@ -117,6 +117,41 @@ async def test_killed_process_continues_the_test(world: World, at: str) -> None:
     await world.restart()
     await world.pass_time(SOON)
     assert ("passed. It queued nothing." in world.comment(pull), world.spoken(pull)) == (True, 1)
+    assert branches(world) == []
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_branch_that_a_person_made_stays(world: World, place: int) -> None:
+    """IMQ deletes what it made itself, and nothing else."""
+    (pull,) = await ready(world, "pull")
+    theirs = try_branches("main", pull.number)[place]
+    tip = world.repository.create_branch(theirs, "main", by="mona")
+    assert f"somebody else made the branch {theirs}" in await tried(world, pull)
+    assert (branches(world), world.repository.sha(theirs)) == ([theirs], tip)
+
+
+async def test_branch_to_which_a_person_pushed_stays(world: World) -> None:
+    """While the test runs, too: its other branch goes."""
+    (pull,) = await ready(world, "pull")
+    await say(world, pull, "/try", by="mona")
+    await world.pass_time(CI_TIME / 2)
+    theirs, _ = try_branches("main", pull.number)
+    world.repository.push(theirs, {"mine.py": "mine\n"}, "Mine", by="mona")
+    await world.pass_time(SOON)
+    assert branches(world) == [theirs]
+
+
+async def test_test_names_the_queued_ones_that_conflict_with_each_other(world: World) -> None:
+    """The tried pull request has no part in it."""
+    first, second, pull = await ready(world, "first", "second", "pull")
+    for each in (first, second):
+        each.push({"same.py": f"{each.number}\n"}, by="mona")
+    await world.pass_time(SOON)
+    await say(world, first, "/pause", by="rhea")
+    queue_all([first, second])
+    said = await tried(world, pull, "/try queue")
+    assert f"ended without a result: `#{second.number}, which is queued, has a conflict with main@" in said
+    assert f"+ #{first.number}`" in said
     assert branches(world) == []
 
 
