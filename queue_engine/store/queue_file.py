@@ -393,10 +393,9 @@ async def restore_queues(connection: AsyncConnection, file: QueueFile) -> tuple[
                 await connection.execute(insert(culprits).values(row | own | {"search": row["search"] | own}))
         await _outbox(connection, file)
         await _others(connection, file)
-    except (DBAPIError, KeyError, TypeError) as error:
         merges = [row | {"queue_id": ids[row["queue_id"]]} for row in _plain(file.pending_merges)]
         await _replace(connection, pending_merges, merges)
-    except (DBAPIError, KeyError) as error:
+    except (DBAPIError, KeyError, TypeError) as error:
         if fault_of(error) is not None:
             raise
         raise EntryConflict("the file contradicts itself") from error
