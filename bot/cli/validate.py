@@ -16,6 +16,7 @@ from queue_engine.config.keys import Key
 from queue_engine.config.model import KEYS, Policy
 from queue_engine.config.parse import decoded, read
 from queue_engine.config.shared import Levels, levels
+from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.policy import SharedConfig
 
 _PULL = re.compile(r"(?P<repository>[^/#\s]+/[^/#\s]+)#(?P<number>[1-9]\d{0,9})")
@@ -124,6 +125,7 @@ def _problems_as_data(error: ConfigError) -> dict[str, Any]:
 def _effect_as_data(found: Levels) -> dict[str, Any]:
     rules = [{"match": list(patterns), **as_keys(policy)} for patterns, policy in found[1:]]
     ignored = {"not_followed": sentences} if (sentences := _not_followed(found)) else {}
+    ignored |= {"expired": sentences} if (sentences := _expired(found)) else {}
     return {"valid": True, "rules": as_keys(found[0][1]), "branches": rules, **ignored}
 
 
@@ -144,7 +146,7 @@ def _shared_verdict(found: Levels, allowed: SharedConfig) -> str:
 def _effect_as_text(verdict: str, found: Levels) -> str:
     """Format what differs from the defaults, and of each rule what differs from the other branches."""
     (_, common), *rules = found
-    parts = [verdict]
+    parts = [verdict, *_expired(found)]
     if sentences := _not_followed(found):
         parts.append("\n".join(["Ignored:", *(f"- {sentence}" for sentence in sentences)]))
     every = "All other base branches" if rules else "All base branches"
@@ -153,6 +155,17 @@ def _effect_as_text(verdict: str, found: Levels) -> str:
         _differences(", ".join(patterns), "as above", policy, "other branches", common) for patterns, policy in rules
     ]
     return "\n\n".join((*parts, "Every key that is not listed has its default; --json prints all."))
+
+
+def _expired(found: Levels) -> list[str]:
+    """Name the flaky checks whose last day is over."""
+    listed = dict.fromkeys(each for _, policy in found for each in policy.checks.flaky)
+    now = SystemClock().now()
+    return [
+        f"checks.flaky: {each.name} expired after {each.until}. IMQ reruns it like any other check."
+        for each in listed
+        if not each.counts(now)
+    ]
 
 
 def _differences(branches: str, same: str, policy: Policy, title: str, other: Policy) -> str:

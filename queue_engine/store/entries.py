@@ -4,6 +4,8 @@ Each read computes positions from the stored order key (`queue_engine.store.orde
 entry leaves, so positions have no gaps by construction (P3). Every write is compare-and-set on the version.
 """
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -179,7 +181,7 @@ _QUEUE: BindParameter[int] = bindparam("its_queue")
 _REPOSITORY: BindParameter[int] = bindparam("its_repository")
 _NUMBER: BindParameter[int] = bindparam("its_number")
 _AWAITING: Select[Any] = (
-    select(*REPOSITORY_FIELDS, entries.c.number)
+    select(*REPOSITORY_FIELDS, entries.c.number, entries.c.unmet)
     .join(repositories, repositories.c.id == entries.c.repository_id)
     .where(NOT_READY, func.lower(cast(entries.c.unmet, Text)).contains(bindparam("its_name", type_=Text)))
     .order_by(entries.c.seq)
@@ -355,13 +357,15 @@ class Entries:
         return await self._read(_ORDERED, its_queue=queue_id)
 
     async def awaiting(self, name: str, within: int | None = None) -> tuple[tuple[Repository, int], ...]:
-        """Return the pull requests that wait outside their queues, and lack something whose detail has this text.
+        """Return the pull requests that wait outside their queues, and lack something whose detail has this name.
 
-        The text is in lower case. They are in any repository, or in the one with the id `within`.
+        The name is in lower case. They are in any repository, or in the one with the id `within`.
         """
         its_own: dict[str, Any] = {"its_name": name, "its_repository": within}
         found = await self._connection.execute(_AWAITING if within is None else _AWAITING_WITHIN, its_own)
-        return tuple((repository_of(row), row.number) for row in found)
+        # The name of one may begin or end with that of another, such as a/b#1 and a/b#12.
+        whole = re.compile(rf"(?<![\w./-]){re.escape(name)}(?!\d)")
+        return tuple((repository_of(row), row.number) for row in found if whole.search(json.dumps(row.unmet).lower()))
 
     async def updated_or_checked(self, repository_id: int) -> tuple[Entry, ...]:
         """Return the entries that are being updated or checked, each by itself, at one instant.

@@ -9,7 +9,7 @@ from sqlalchemy.exc import IntegrityError
 
 from queue_engine.core.concurrency.request_context import WaitCount
 from queue_engine.domain.errors import StaleRecord
-from queue_engine.domain.model import Entry, EntryStatus, Pause
+from queue_engine.domain.model import Entry, EntryStatus, Pause, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import OF_ENTRY
 from queue_engine.store import EntryConflict, Store, Transaction
@@ -192,3 +192,15 @@ async def test_database_refuses_a_second_entry_of_one_pull_request(store: Store)
     with pytest.raises(IntegrityError):
         async with store.transaction() as t:
             await t.connection.execute(insert(entries).values(copy))
+
+
+async def test_pull_requests_that_wait_for_another_are_found_by_its_whole_name(store: Store) -> None:
+    """P7: no read for those that wait for one whose name only begins or ends alike."""
+    details = ["acme/widgets#1", "ACME/Widgets#1 → #2", "acme/widgets#12", "an/acme/widgets#1", "#1", "#12"]
+    async with store.transaction() as tx:
+        main = await queue(tx)
+        for number, detail in enumerate(details, 20):
+            await stand(tx, main, number, unmet=[UnmetRequirement(Reason.DEPENDENCY_OPEN, detail).as_data()])
+    async with store.reading() as tx:
+        assert [number for _, number in await tx.entries.awaiting("acme/widgets#1")] == [20, 21]
+        assert [number for _, number in await tx.entries.awaiting('"#1"', main.repository.id)] == [24]

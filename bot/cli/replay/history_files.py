@@ -59,6 +59,8 @@ class Timeline:
     """Queues of the file that were left out."""
     entries: list[Entry] = field(default_factory=list)
     runs: list[TimelineRun] = field(default_factory=list)
+    absorbed: int = 0
+    """How often a run failed, and passed on a rerun of the same commit."""
     billed: list[float] = field(default_factory=list)
     """Minutes of all checks of each tested commit."""
     spent: tuple[float, float] | None = None
@@ -92,7 +94,9 @@ class Timeline:
                 sum(each.by_checks for each in self.entries), departed, f"{departed:,} departures of the timeline"
             ),
             flakes=estimates.share(
-                sum(not each.passed for each in good), len(good), f"{len(good):,} runs whose members all landed"
+                sum(not each.passed for each in good) + self.absorbed,
+                len(good) + self.absorbed,
+                f"{len(good):,} runs whose members all landed, and {self.absorbed:,} reruns that passed",
             ),
             billed=estimates.mean(self.billed, f"the checks of {len(self.billed):,} commits of the timeline"),
             price=estimates.fixed(self.spent[1] / self.spent[0], "the prices that IMQ recorded")
@@ -165,6 +169,10 @@ class _Reader:
             start, members = self._active.pop(run)
             passed = event == "run_passed" or (False if data.get("outcome") == "failed" else None)
             timeline.runs.append(TimelineRun(members, start, at, passed))
+        elif event == "flake_seen":
+            # A run of its own that failed with the same members is counted as one.
+            members = tuple(data["members"])
+            timeline.absorbed += not any(each.members == members and each.passed is False for each in timeline.runs)
 
     def _of_entry(self, event: str, number: int, at: float, by_checks: bool) -> None:
         if event == "checking" and not any(number in members for _, members in self._active.values()):

@@ -57,6 +57,16 @@ def test_validate_shows_hostile_lines_harmlessly(validate: Validate, content: st
     assert "\x1b" not in result.stdout
 
 
+def test_validate_names_flaky_checks_whose_last_day_is_over(validate: Validate) -> None:
+    """Otherwise only a run that fails would say so; the file stays valid."""
+    text = "checks:\n  flaky:\n  - {name: old, until: 2026-03-01}\n  - {name: today, until: 2026-03-02}\n"
+    sentence = "checks.flaky: old expired after 2026-03-01. IMQ reruns it like any other check."
+    result = validate(text)
+    assert (result.exit_code, "today expired" in result.stdout) == (0, False)
+    assert f"imq.yml is valid.\n\n{sentence}\n\n" in result.stdout
+    assert json.loads(validate(text, "--json").stdout)["expired"] == [sentence]
+
+
 def test_validate_problems_as_json_are_for_programs(validate: Validate) -> None:
     """A program in CI puts them beside the line."""
     result = validate("\ndepth: 0\n", "--json")

@@ -100,6 +100,11 @@ def test_run_with_a_member_that_people_took_out_shows_no_flake(tmp_path: Path) -
     lines += [event("queued", 3), *failed(4, 3), event("run_started", run=5, members=[3])]
     lines += [event("run_passed", run=5), event("landed", 3)]
     assert timeline_of(tmp_path, lines).estimates()["flakes"].value == 0.5
+    lines += [event("flake_seen", members=[3])]
+    assert timeline_of(tmp_path, lines).estimates()["flakes"].value == 0.5, "the run that failed is counted"
+    lines += [event("queued", 4), event("run_started", run=6, members=[4])]
+    lines += [event("run_passed", run=6), event("flake_seen", run=6, members=[4]), event("landed", 4)]
+    assert timeline_of(tmp_path, lines).estimates()["flakes"].value == 0.5, "two of four, one absorbed by a rerun"
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])

@@ -314,3 +314,10 @@ def test_queue_that_members_keep_joining_has_all_of_its_runs() -> None:
     state = replace(trains(40, slots=4), saved=-30.0)
     joined = replace(state, queue=(*state.queue, Member(41, 1.5 * USUAL)))
     assert [affordable(each, 2 * USUAL) for each in (state, joined)] == [1, 4]
+
+
+def test_member_that_lands_before_another_is_tested_first_although_it_joined_later() -> None:
+    """A run has as many members as it may: it does not test the other one with all that lands before it."""
+    queue = (Member(2, 0.0, after=(1,)), Member(1, 1.0))
+    (new,) = plan(replace(trains(0), queue=queue, most=1), 2.0).start
+    assert new.content == (1,)
