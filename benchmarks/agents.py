@@ -18,7 +18,7 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks.fair_share import GOAL, LANDING, LOW_LOAD, arrivals, p95, waits
+from benchmarks.fair_share import LANDING, LOW_LOAD, arrivals, p95, waits
 from benchmarks.sizes import Size
 from benchmarks.table import Row
 from bot.api.waits import POLL_EVERY, ChangeWaits
@@ -33,6 +33,7 @@ from tests.support.real_time import LIMIT
 _PEOPLE = 20
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0", "IMQ_INTERVAL_SECONDS": "600", "IMQ_SWEEP_SECONDS": "7200"}
 _WITHIN = timedelta(days=9)
+_WITHIN_SHARE = 0.05
 _ROUNDS_OF_WAKING = 10
 """Rounds of the event loop after which a sleep that has ended has woken the call that it belongs to."""
 _FAILS, _DEQUEUED, _CHANGES_MIND, _ASKS_TWICE = 9, 13, 17, 4
@@ -87,7 +88,11 @@ class Calls:
 
 
 async def agents_row(size: Size, seed: int) -> list[Row]:
-    """By how much the agents raise people's p95, and what they did twice or waited for in vain."""
+    """By how much the agents raise people's p95, and what they did twice or waited for in vain.
+
+    So few pull requests say little about the ratio itself, which is 1.0 to 1.3 by the seed: `benchmarks.fair_share`
+    has thousands, and this row says whether the bot lands them as the simulation does.
+    """
     people, agents, each = size.of((200, 50, 10), (12, 8, 3), (3, 2, 2))
     by_people = arrivals(Random(seed), people=_PEOPLE, landings=people, load=LOW_LOAD)
     alone, beside = [await through_bot(by_people, agents=count, each=each) for count in (0, agents)]
@@ -102,8 +107,8 @@ async def agents_row(size: Size, seed: int) -> list[Row]:
             f"{ratio:.2f} x ({people} pull requests of people, virtual time); "
             f"{len(beside.faults)} done twice, untrue or waited for in vain",
             ratio,
-            f"at most {GOAL} x, none",
-            ratio <= GOAL and not beside.faults,
+            f"as in the simulation, within {_WITHIN_SHARE:.0%}; none",
+            abs(ratio / simulated - 1) <= _WITHIN_SHARE and not beside.faults,
             f"simulation of the same people beside agents without end: {simulated:.2f} x",
             simulated,
             f"p95 {p95(beside.people) / 60:.1f} min beside agents, {p95(alone.people) / 60:.1f} min without; CI "
