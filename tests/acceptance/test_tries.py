@@ -149,9 +149,9 @@ async def test_test_names_the_queued_ones_that_conflict_with_each_other(world: W
     await world.pass_time(SOON)
     await say(world, first, "/pause", by="rhea")
     queue_all([first, second])
-    said = await tried(world, pull, "/try queue")
-    assert f"ended without a result: `#{second.number}, which is queued, has a conflict with main@" in said
-    assert f"+ #{first.number}`" in said
+    reply = await tried(world, pull, "/try queue")
+    assert f"ended without a result: `#{second.number}, which is queued, has a conflict with main@" in reply
+    assert f"+ #{first.number}`" in reply
     assert branches(world) == []
 
 
