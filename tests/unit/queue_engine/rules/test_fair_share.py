@@ -104,7 +104,7 @@ def test_agents_together_get_half_as_many_landings_ahead_of_others_as_a_person()
 
 
 def test_checked_entry_of_an_agent_yields_to_a_person_whose_key_is_earlier() -> None:
-    """It began because no person waited. What keeps its place by arrival, or is about to land, yields to nobody."""
+    """It began because no person waited. What keeps its place by arrival, or is about to land, does not yield."""
     front = entry(**KEYS)
     bot, late, person = entry(author="y[bot]", rank=3), entry(author="ada", rank=9), entry(author="ada", rank=8)
     assert yields_to(front, [bot, late, person], POLICY) is person
