@@ -85,7 +85,7 @@ async def test_branches_of_lost_records_are_kept_where_github_does_not_show_who_
         assert trains.branches()
 
 
-async def test_branches_of_a_test_that_the_backup_does_not_know_are_deleted_and_others_stay(tmp_path: Path) -> None:
+async def test_branches_of_a_test_that_the_backup_does_not_know_are_deleted_and_others_kept(tmp_path: Path) -> None:
     """P2, P4: the copy was made before somebody commented `/try`; a person has a branch of such a name, too."""
     async with a_train_world(tmp_path) as trains:
         world, pull = trains.world, trains.open()

@@ -72,7 +72,7 @@ async def test_result_is_kept_and_only_a_test_without_one_has_its_runs_cancelled
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch, step: Any, code: ReplyKind, cleaned: bool | None
 ) -> None:
     """P2, P7: other checks of a test with a result run to their end; shadow mode keeps the test."""
-    store, seen = Store(sqlite_database), list[bool]()
+    store, given = Store(sqlite_database), list[bool]()
     made = requests(store=store)
 
     async def stepped(*_: object) -> Any:
@@ -81,7 +81,7 @@ async def test_result_is_kept_and_only_a_test_without_one_has_its_runs_cancelled
         return step
 
     async def clean(*_: object, cancels: bool) -> None:
-        seen.append(cancels)
+        given.append(cancels)
 
     monkeypatch.setattr(made, "_step", stepped)
     monkeypatch.setattr(made, "_clean", clean)
@@ -96,7 +96,7 @@ async def test_result_is_kept_and_only_a_test_without_one_has_its_runs_cancelled
         answer = await tx.answers.find(REPOSITORY.id, 1, comment_id=7)
     assert answer is not None
     assert [each.code for each in answer.replies] == [ReplyKind.QUEUED, code, ReplyKind.QUEUED]
-    assert (seen, isinstance(held, Hold)) == ([] if cleaned is None else [cleaned], cleaned is None)
+    assert (given, isinstance(held, Hold)) == ([] if cleaned is None else [cleaned], cleaned is None)
 
 
 def replace_code(reply: Reply, code: ReplyKind) -> Reply:
