@@ -94,8 +94,9 @@ _FORMER = {
     "red_look_at": "red_next_poll_at",
     "ci_seen_at": "ci_active_at",
     "told": "statement",
+    "head": "head_sha",
 }
-"""The columns that files of an earlier IMQ name otherwise, by their former names."""
+"""The columns and fields that files of an earlier IMQ name otherwise, by their former names."""
 
 _OF_MEMBER = (
     "merge_requested_at",
@@ -145,10 +146,12 @@ class _Row(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_columns(cls, row: object) -> object:
-        """Rename former columns, and leave out the empty ones that these tables lack."""
+        """Rename former columns, and fields of statements; leave out the empty columns that these tables lack."""
         if not isinstance(row, dict):
             return row
         named = {_FORMER.get(name, name): value for name, value in row.items()}
+        if isinstance(statement := named.get("statement"), dict):
+            named["statement"] = {_FORMER.get(name, name): value for name, value in statement.items()}
         return {name: value for name, value in named.items() if value is not None or name in cls.model_fields}
 
 

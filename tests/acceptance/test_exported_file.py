@@ -1,7 +1,6 @@
 """Queues that IMQ exported on an earlier commit continue on this one.
 
-`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the last commit with many migrations, with
-the present names of columns.
+`exported_queues.json.gz` is what `imq export` wrote after `three_queues`, on the last commit with many migrations.
 """
 
 import gzip
