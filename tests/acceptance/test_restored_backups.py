@@ -76,6 +76,23 @@ async def test_backup_made_in_the_middle_of_a_train_leaves_no_branch_of_imq_and_
         assert {each.state for each in drafts} == {"closed"}
 
 
+async def test_branches_that_a_person_made_under_the_names_of_a_run_of_the_backup_stay(tmp_path: Path) -> None:
+    """P4: IMQ's own had these names, and are gone since its landing; GitHub's activity shows who made the new ones."""
+    async with a_train_world(tmp_path) as trains:
+        world, backup = trains.world, tmp_path / "backup.db"
+        world.meanwhile("POST /repos/{owner}/{repo}/git/refs", lambda: copy(tmp_path / "imq.db", backup))
+        pulls = await trains.queued(0, 0)
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.pass_time(timedelta(minutes=5))
+        assert trains.branches() == []
+        taken = ["imq-build/main/1", "imq/main/1"]
+        for name in taken:
+            world.repository.push(name, {f"{name}.py": "work\n"}, "Work", by="mona")
+        await restore_later(world, tmp_path)
+        await world.pass_time(timedelta(minutes=30))
+        assert trains.branches() == taken
+
+
 @pytest.mark.thorough
 async def test_branches_of_lost_records_are_kept_where_github_does_not_show_who_made_them(tmp_path: Path) -> None:
     """P4: an Enterprise Server without activity; a name is no proof."""

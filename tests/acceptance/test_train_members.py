@@ -276,3 +276,25 @@ async def test_train_with_the_lowest_of_a_stack_lands_it_in_the_background(tmp_p
         assert [await world.reasons(pull) for pull in pulls] == [[], [], []]
         assert await world.entries() == ()
         assert not top.merged
+
+
+async def test_member_withdrawn_between_its_verification_and_the_move_of_the_base_does_not_land(tmp_path: Path) -> None:
+    """P4: the landing has begun, and one push would land both; IMQ writes the ref of the tested tree before it."""
+    async with a_train_world(tmp_path, more="merge: {tested_refs: ci/test}\n") as world:
+        pulls = await ready(world, "a", "b")
+        acted: list[str] = []
+
+        async def watch(exchange: RecordedCall) -> None:
+            if not acted and exchange.phase == "after" and "imq/tested/" in str(exchange.body):
+                acted.append(world.repository.sha("main"))
+                pulls[1].unlabel(LABEL, by="mona")
+                await world.github.schedule.run_due()
+                await world.bot.worker.run_due()
+
+        world.server.on_request = watch
+        queue_all(pulls)
+        await world.until(lambda: bool(pulls[0].merged))
+        await world.pass_time(CI_TIME * 2)
+        assert acted
+        assert not pulls[1].merged
+        assert await world.reasons(pulls[1]) == ["label_removed"]
