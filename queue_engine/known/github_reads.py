@@ -353,11 +353,12 @@ class GitHubReads(OwnWrites):
         """
         if kind is not None and (wait := await self._early(repository, kind, subject)):
             raise ReadLagError(f"GitHub does not show yet what a webhook reported of {subject}", retry_after=wait)
-        with remembered_answers() as answers:
+        names_new = partial(self._facts.names_new, repository.id, {*named, subject})
+        with remembered_answers(names_new) as answers:
             try:
                 answer = await ask()
             except (NotFound, Invalid) as missing:
-                if _is_missing(missing) and await self._facts.names_new(repository.id, set(named) | {subject}):
+                if _is_missing(missing) and await names_new():
                     words = f"just named, not found: {missing.message}"
                     raise self._outdated(repository, subject, words, kind) from missing
                 raise

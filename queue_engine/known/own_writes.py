@@ -4,7 +4,7 @@ The head of the last merge request is a fact of its own: GitHub may carry out a 
 another process read the pull request as open. That merge is IMQ's nevertheless.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -163,19 +163,30 @@ async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:
 
 
 Forget = Callable[[], object]
+NamesNew = Callable[[], Awaitable[bool]]
 
 _used: ContextVar[list[Forget] | None] = ContextVar("remembered_answers", default=None)
+_names_new: ContextVar[NamesNew | None] = ContextVar("names_new", default=None)
 
 
 @contextmanager
-def remembered_answers() -> Iterator[list[Forget]]:
-    """Collect the cached answers that the reads inside use; calling one of them discards that answer."""
+def remembered_answers(names_new: NamesNew | None = None) -> Iterator[list[Forget]]:
+    """Collect the cached answers that the reads inside use; calling one of them discards that answer.
+
+    `names_new` tells whether GitHub named what they read so recently that a 404 only means a lag.
+    """
     used: list[Forget] = []
-    token = _used.set(used)
+    tokens = _used.set(used), _names_new.set(names_new)
     try:
         yield used
     finally:
-        _used.reset(token)
+        _used.reset(tokens[0])
+        _names_new.reset(tokens[1])
+
+
+async def expects_lag() -> bool:
+    """Return whether the caller of this read asks again after a 404, whatever the cause of that is."""
+    return (names_new := _names_new.get()) is not None and await names_new()
 
 
 def remembered(forget: Forget) -> None:

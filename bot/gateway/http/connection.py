@@ -68,7 +68,7 @@ from queue_engine.domain.errors import (
     WriteRefused,
 )
 from queue_engine.domain.model import Repository
-from queue_engine.known.own_writes import remembered
+from queue_engine.known.own_writes import expects_lag, remembered
 
 _MOST_BYTES = 4 * 1024 * 1024
 """Of one installation; a pull request's answer has about 20 kB, and a tenth of that when compressed."""
@@ -343,6 +343,9 @@ class Connection:
         named = missing.message.strip().lower() != "not found" or call.template.endswith(_NOT_EVERYWHERE)
         named = named and (call.reads or not gone)
         if named or scope.repository_id is None or call.template == _REPOSITORY:
+            return
+        if call.reads and await expects_lag():
+            # It is asked again, whatever a 404 means: nothing is concluded from it.
             return
         if call.reads:
             witness, there = Call("GET", _REPOSITORY, {"repository_id": str(scope.repository_id)}), True
