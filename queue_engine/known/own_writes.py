@@ -173,7 +173,7 @@ _names_new: ContextVar[NamesNew | None] = ContextVar("names_new", default=None)
 def remembered_answers(names_new: NamesNew | None = None) -> Iterator[list[Forget]]:
     """Collect the cached answers that the reads inside use; calling one of them discards that answer.
 
-    `names_new` tells whether GitHub named what they read so recently that a 404 only means a lag.
+    `names_new` returns whether GitHub named what they read so recently that a replica may answer with 404.
     """
     used: list[Forget] = []
     tokens = _used.set(used), _names_new.set(names_new)
