@@ -76,7 +76,7 @@ async def test_backup_made_in_the_middle_of_a_train_leaves_no_branch_of_imq_and_
         assert {each.state for each in drafts} == {"closed"}
 
 
-async def test_branches_that_a_person_made_under_the_names_of_a_run_of_the_backup_stay(tmp_path: Path) -> None:
+async def test_branches_that_a_person_made_under_the_names_of_a_run_of_the_backup_are_kept(tmp_path: Path) -> None:
     """P4: IMQ's own had these names, and are gone since its landing; GitHub's activity shows who made the new ones."""
     async with a_train_world(tmp_path) as trains:
         world, backup = trains.world, tmp_path / "backup.db"
