@@ -58,9 +58,9 @@ class Cost:
     counted: tuple[int, int, int]
     """Pull requests after the first quarter, those of them that landed, and the runs from then on."""
     repeated: int
-    """Runs of a tree that had run before, reruns aside."""
-    reruns: int
-    """Reruns of a failed run of one member, by which IMQ tells a flake from a fault before it ejects the member."""
+    """Runs of a tree that had passed before."""
+    confirmed: int
+    """Further runs of a tree that had failed: IMQ ejects a member once its tree failed twice, as one may be a flake."""
     red: int
     """Commits on which the base rested and that fail."""
     wrong: int
@@ -83,7 +83,7 @@ class Cost:
             runs=self.runs + other.runs,
             counted=(ours[0] + theirs[0], ours[1] + theirs[1], ours[2] + theirs[2]),
             repeated=self.repeated + other.repeated,
-            reruns=self.reruns + other.reruns,
+            confirmed=self.confirmed + other.confirmed,
             red=self.red + other.red,
             wrong=self.wrong + other.wrong,
             took=self.took + other.took,
@@ -154,13 +154,19 @@ def _cost(
     git = world.repository.record.git
     tips = [move.after for move in _moves(world)[begun.moves :] if move.ref == "refs/heads/main"]
     waited, runs_before = warm
+    trees: dict[str, bool] = {}
+    repeated = 0
+    for run in made:
+        tree = git.tree(run.tested_sha)
+        repeated += trees.get(tree, False)
+        trees[tree] = trees.get(tree, False) or all(job.conclusion == "success" for job in run.jobs)
     return Cost(
         pulls=len(pulls),
         landed=_merged(pulls),
         runs=_attempts(made),
         counted=(len(waited), _merged(waited), _attempts(made) - runs_before),
-        repeated=len(made) - len({git.tree(run.tested_sha) for run in made}),
-        reruns=_attempts(made) - len(made),
+        repeated=repeated,
+        confirmed=_attempts(made) - len(trees) - repeated,
         red=sum(tip is not None and not passes(git.files(tip)) for tip in tips),
         wrong=sum(change.bad == pull.merged for change, pull in zip(changes, pulls, strict=True)),
         took=took,
@@ -200,14 +206,14 @@ def _runs_row(bad: float, costs: Sequence[Cost]) -> Row:
     goal, bound = _GOALS[bad], entropy(bad)
     _, landed, runs = cost.counted
     met = cost.runs_each <= goal and not (cost.red or cost.wrong or cost.repeated)
-    met = met and cost.reruns <= cost.pulls - cost.landed
+    met = met and cost.confirmed <= cost.pulls - cost.landed
     return Row(
         f"trains {bad:.0%}",
         f"CI runs per pull request in trains, one run at once, {bad:.0%} of {costs[0].pulls} fail",
-        f"{cost.runs_each:.3f} (after the first quarter; red base {cost.red}, trees run twice {cost.repeated}, "
-        f"failed runs of one rerun {cost.reruns})",
+        f"{cost.runs_each:.3f} (after the first quarter; red base {cost.red}, passed trees run again {cost.repeated}, "
+        f"failed ones {cost.confirmed})",
         cost.runs_each,
-        f"at most {goal}, red base 0, no tree twice, at most one rerun for each that leaves",
+        f"at most {goal}, red base 0, no passed tree again, a failed one once for each that leaves",
         met,
         f"bound of information {bound:.3f}; one by one 1",
         bound,
