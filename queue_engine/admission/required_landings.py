@@ -51,6 +51,8 @@ class _Search:
     """The author, and who queued it."""
     read: dict[tuple[int, int], PullRequest | None] = field(default_factory=dict)
     visible: dict[str, Repository | None] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    """The full names of this one and of its set: a path that comes back to any of them is a cycle."""
 
     async def landing(self, name: str) -> RequiredLanding:
         """Return how far the pull request of this name is."""
@@ -60,7 +62,9 @@ class _Search:
         _, pull = found
         if not pull.open:
             return RequiredLanding(LandingState.LANDED if pull.merged else LandingState.ENDED, name)
-        path = await self._path(name, self.home, (f"#{self.pull.number}",), set())
+        # One of a set may land before another one of it.
+        own = self.own if full_name(name, self.home) not in self.own else frozenset({self._full_name})
+        path = await self._path(name, self.home, (f"#{self.pull.number}",), own, set())
         return (
             RequiredLanding(LandingState.OPEN, name)
             if path is None
@@ -72,7 +76,7 @@ class _Search:
 
         Members land by `Depends-On:` among them, else by their names.
         """
-        own = full_name(f"#{self.pull.number}", self.home)
+        own = self._full_name
         members = {own: (self.home, self.pull)}
         for name in names:
             if (found := await self._find(name, self.home, named=True)) is None:
@@ -80,6 +84,13 @@ class _Search:
             if not found[1].open and not found[1].merged:
                 return RequiredLanding(LandingState.SET_ENDED, name)
             members[full_name(f"#{found[1].number}", found[0])] = found
+        for member in sorted(members.keys() & self.own - {own}):
+            repository, pull = members[member]
+            begin = (f"#{self.pull.number}", self._shown(repository, pull))
+            for name in required_names(pull, repository)[:MOST] if pull.open else ():
+                outside = full_name(name, repository) not in self.own
+                if outside and (path := await self._path(name, repository, begin, self.own, set())) is not None:
+                    return RequiredLanding(LandingState.CYCLE, " → ".join(path))
         order = _set_order(members)
         states = {name: await self._state(*members[name], own, members) for name in order if name != own}
         earlier = {states[name] for name in order[: order.index(own)]}
@@ -102,10 +113,26 @@ class _Search:
             return "is in its queue"
         return "is ready" if lacked_beside_set(entry, members) is None else _NOT_READY
 
+    @property
+    def _full_name(self) -> str:
+        return full_name(f"#{self.pull.number}", self.home)
+
+    def _shown(self, repository: Repository, pull: PullRequest) -> str:
+        return f"#{pull.number}" if repository.id == self.home.id else f"{repository.full_name}#{pull.number}"
+
+    async def set_of(self, repository: Repository, pull: PullRequest, *, named: bool = False) -> tuple[str, ...]:
+        """Return those with which a pull request lands in one set, as it names them, if they name it too."""
+        own, found = full_name(f"#{pull.number}", repository), []
+        for name in set_names(pull, repository)[:MOST]:
+            other = await self._find(name, repository, named=named)
+            if other is not None and own in {full_name(each, other[0]) for each in set_names(other[1], other[0])}:
+                found.append(name)
+        return tuple(found)
+
     async def _path(
-        self, name: str, within: Repository, path: tuple[str, ...], passed: set[str]
+        self, name: str, within: Repository, path: tuple[str, ...], own: frozenset[str], passed: set[str]
     ) -> tuple[str, ...] | None:
-        """Return the path from the pull request over this one back to itself; None if there is none.
+        """Return the path from the pull request over this one back to one of its `own`; None if there is none.
 
         It follows no pull request that it has `passed`: strangers who name each other make endless paths.
         """
@@ -113,15 +140,15 @@ class _Search:
         if found is None:
             return None
         repository, pull = found
-        own = repository.id == self.home.id
-        shown = f"#{pull.number}" if own else f"{repository.full_name}#{pull.number}"
-        if own and pull.number == self.pull.number:
+        shown, full = self._shown(repository, pull), full_name(f"#{pull.number}", repository)
+        if full in own:
             return (*path, shown)
         if not pull.open or shown in passed:
             return None
         passed.add(shown)
-        for each in required_names(pull, repository)[:MOST]:
-            if (further := await self._path(each, repository, (*path, shown), passed)) is not None:
+        together = () if full in self.own else await self.set_of(repository, pull)
+        for each in (*required_names(pull, repository)[:MOST], *together):
+            if (further := await self._path(each, repository, (*path, shown), own, passed)) is not None:
                 return further
         return None
 
@@ -182,6 +209,8 @@ async def landings_before(
     """
     names, together = required_names(pull, repository), set_names(pull, repository)
     search = _Search(engine, repository, pull, frozenset({pull.author, by or pull.author}))
+    with_it = await search.set_of(repository, pull, named=True)
+    search.own = frozenset(full_name(each, repository) for each in (f"#{pull.number}", *with_it))
     found = [await search.landing(each) for each in names[:MOST]]
     found += [RequiredLanding(LandingState.HIDDEN, each) for each in names[MOST:]]
     return (*found, await search.together(together[:MOST])) if together else tuple(found)

@@ -49,6 +49,26 @@ async def test_cycle_is_refused_with_its_path(world: World) -> None:
     assert f"#{one.number} → #{two.number} → #{three.number} → #{one.number}" in world.comment(one)
 
 
+@pytest.mark.parametrize(("asked", "path"), [(0, (0, 1, 2, 0)), (1, (1, 2, 0)), (2, (2, 0, 1, 2))])
+async def test_cycle_over_a_set_is_refused_with_its_path(world: World, asked: int, path: tuple[int, ...]) -> None:
+    """P5: one of a set waits for what the others of the set wait for."""
+    made = await pulls(world, "Lands-With: #{1}", "Lands-With: #{0}\nDepends-On: #{2}", "Depends-On: #{0}")
+    made[asked].label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in made[asked].labels)
+    await world.settle()
+    assert await world.reasons(made[asked]) == ["dependency_cycle"]
+    assert " → ".join(f"#{made[at].number}" for at in path) in world.comment(made[asked])
+
+
+async def test_set_that_waits_for_one_who_only_names_it_is_no_cycle(world: World) -> None:
+    """P5: a set is one if each names the others; what one alone says makes no cycle."""
+    one, two, three = await pulls(world, "Lands-With: #{1}", "Depends-On: #{2}", "Lands-With: #{0}")
+    for pull in (one, two, three):
+        pull.label(LABEL, by="mona")
+    one.edit_body("", by="mona")
+    await world.until(lambda: one.merged and two.merged and three.merged, within=CI_TIME * 10)
+
+
 @pytest.mark.lagging
 async def test_wait_ends_when_the_named_one_is_closed(world: World) -> None:
     """P5: what never lands holds up nothing; without the line the pull request lands."""
