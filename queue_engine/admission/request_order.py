@@ -5,7 +5,8 @@ that waits outside its queue may make it ready. IMQ repeats a read that failed, 
 and while another process answers the earlier request, a later one of the same base branch waits: otherwise it would
 land first. A killed process leases its job until the lease ends, and no process can tell a killed one from a slow one.
 Such waits last a minute at most: no request stops its queue (P5). After that the earlier request keeps its rank, but an
-entry that is being processed by then remains the front.
+entry that is being processed by then remains the front. A request that a rate limit delays for longer counts for no
+other, and neither does one that waits behind it.
 
 The first request is that of the first stored job: GitHub promises no order of deliveries, and its times have whole
 seconds. A comment's webhook and a bulk call name no base branch, so they count for every branch of their repository.
@@ -13,7 +14,7 @@ A single call has no job: it waits before it answers, for 20 s at most. Then it 
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,10 +26,11 @@ from queue_engine.core.concurrency.tasks import KeyOrder
 from queue_engine.core.jobs.job import Job, JobStatus
 from queue_engine.core.timing import backoff
 from queue_engine.domain.errors import RequestOrderError
-from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
 from queue_engine.domain.webhooks import WEBHOOK_JOB, RequestRetry
 from queue_engine.effects.context import Engine
+from queue_engine.store import Transaction
 
 EARLIER_REQUEST = "earlier_request"
 """The reason of a hold, which the job of a request counts, while an earlier request is answered."""
@@ -56,6 +58,12 @@ _SOON = max(backoff.longest(backoff.REQUEST, 2), backoff.longest(backoff.OUTDATE
 
 _UNDER_WAY = 1000
 """So many answered requests IMQ remembers at least until their jobs are stored as done."""
+
+_READ_AT_ONCE = 20
+"""So many earlier jobs are read at once: the first one mostly decides, and a thousand may wait behind it."""
+
+_MAY_COMPLETE = frozenset({"consent", "review"})
+"""Kinds of webhooks after which a pull request outside its queue may lack nothing."""
 
 _T = TypeVar("_T")
 
@@ -110,23 +118,35 @@ class RequestOrder:
         raise RequestOrderError("an earlier request is answered first", retry_after=_AGAIN)
 
     async def _await(
-        self, repository: Repository, branch: str, policy: Policy, age: timedelta | None, attempt: RequestRetry
+        self,
+        repository: Repository,
+        branch: str,
+        policy: Policy,
+        age: timedelta | None,
+        attempt: RequestRetry,
+        *,
+        began: datetime | None = None,
     ) -> None:
-        if attempt.awaited >= _MOST_WAITS:
-            return
         now = self._engine.clock.now()
+        began = began or now
+        if attempt.awaited >= _MOST_WAITS or now - began >= _MOST_WAITS * _AGAIN:
+            return
         since = None if age is None else now - age
         fields = {"kind": ("labeled", "consent", "comment", "review", None), "branch": (branch, None)}
+        processes, after, waits = {WEBHOOK_JOB: f"{repository.id}:", BULK_CALL: ""}, 0, False
         async with self._engine.store.reading() as tx:
-            found = await tx.jobs.unanswered_before(
-                attempt.order, {WEBHOOK_JOB: f"{repository.id}:", BULK_CALL: ""}, fields, due=now + _SOON
-            )
-            earlier = [job for job in found if self._counts(job, repository, since)]
-            entries = await tx.entries.of_repository(repository.id) if earlier else ()
-        if any(_asks(job, branch, policy, entries) for job in earlier):
+            while not waits and (
+                found := await tx.jobs.unanswered_before(
+                    attempt.order, processes, fields, due=now + _SOON, after=after, most=_READ_AT_ONCE
+                )
+            ):
+                after = found[-1].seq
+                for job in found:
+                    waits = waits or (self._counts(job, repository, since) and await _asks(tx, job, branch, policy))
+        if waits:
             while len(self._waiting) >= _UNDER_WAY:
                 del self._waiting[next(iter(self._waiting))]
-            self._waiting[attempt.order] = partial(self._await, repository, branch, policy, age)
+            self._waiting[attempt.order] = partial(self._await, repository, branch, policy, age, began=began)
             raise RequestOrderError("an earlier request is answered first", retry_after=_AGAIN)
 
     def _counts(self, job: Job, repository: Repository, since: datetime | None) -> bool:
@@ -135,7 +155,7 @@ class RequestOrder:
         return not here and job.request["repository_id"] == repository.id and (since is None or job.created_at > since)
 
 
-def _asks(job: Job, branch: str, policy: Policy, entries: Sequence[Entry]) -> bool:
+async def _asks(tx: Transaction, job: Job, branch: str, policy: Policy) -> bool:
     """Whether a job may let a pull request join this queue, and has not done so."""
     asked = job.request
     if job.kind == BULK_CALL or asked["kind"] == "comment":
@@ -145,7 +165,10 @@ def _asks(job: Job, branch: str, policy: Policy, entries: Sequence[Entry]) -> bo
     else:
         queues = policy.auto_merge is GithubMergePolicy.QUEUE
         asks = asked.get("joins") or (queues and asked.get("action") == "auto_merge_enabled")
-        outside = (each.number for each in entries if not each.is_ready and each.base_branch == branch)
-        asks = asks or asked["number"] in outside
-    joined = (each.delivery for each in entries if each.is_ready)
-    return asks and asked.get("delivery", call_delivery(job)) not in joined
+    if not asks and asked["kind"] not in _MAY_COMPLETE:
+        return False
+    number = asked["item"]["number"] if job.kind == BULK_CALL else asked["number"]
+    entry = await tx.entries.find(asked["repository_id"], number)
+    if entry is not None and entry.is_ready:
+        return bool(asks) and entry.delivery != asked.get("delivery", call_delivery(job))
+    return bool(asks) or (entry is not None and entry.base_branch == branch)

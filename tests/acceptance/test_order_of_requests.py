@@ -9,9 +9,15 @@ from typing import Any
 
 import aiohttp
 import pytest
+from sqlalchemy import func, select, update
 
 from github_emulator import Fault, PullRequestOptions
+from queue_engine.admission.request_order import BULK_CALL, RequestOrder
+from queue_engine.core.jobs.job import jobs
 from queue_engine.core.jobs.job_store import Jobs
+from queue_engine.core.read_model import adapter
+from queue_engine.domain.errors import RequestOrderError
+from queue_engine.domain.webhooks import WEBHOOK_JOB, RequestRetry, WebhookEvent
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.page_readers import reader
 from tests.acceptance.test_bulk_calls import queue_all
@@ -278,3 +284,63 @@ async def test_request_that_has_joined_holds_up_none_while_its_job_is_not_done(w
     await world.pass_time(SECOND / 10)
     assert 502 in [request.status for request in world.server.requests]
     assert [entry.number for entry in await world.entries()] == [first.number, second.number]
+
+
+async def test_bulk_call_that_waits_for_its_callers_budget_holds_up_none(world: World) -> None:
+    """P5: its first job is tried again later, and all others of the call wait behind it, however long that takes."""
+    pulls = await asked(world, *[EACH["label"]] * 3)
+    async with aiohttp.ClientSession() as session:
+        assert (await queue_all(await caller(world, session, name="bulk"), pulls[:2])).status == 202
+    async with world.bot.database.transaction() as connection:
+        first = select(func.min(jobs.c.seq)).where(jobs.c.kind == BULK_CALL).scalar_subquery()
+        later = update(jobs).where(jobs.c.seq == first)
+        await connection.execute(later.values(not_before=world.clock.now() + timedelta(minutes=20)))
+    pulls[2].label(LABEL, by="mona")
+    await world.until(lambda: pulls[2].merged, within=SECOND)
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
+    assert world.landed()[0] == pulls[2].number
+
+
+async def test_wait_for_an_earlier_request_ends_after_a_minute_however_seldom_it_is_looked_at(world: World) -> None:
+    """P5: behind a thousand requests each round takes a process many seconds."""
+    world.unsettled = "a dead letter waits for an operator"
+    (first,) = await asked(world, STORED["label"])
+    await STORED["label"].ask(world, first)
+    (job,) = await claimed_elsewhere(world)
+    async with world.bot.database.transaction() as connection:
+        await Jobs(connection).renew(job, world.clock.now() + timedelta(hours=1))
+    engine, webhook = world.bot.engine, adapter(WebhookEvent).validate_python(job.request)
+    order, policy = RequestOrder(engine), await engine.policies.of(webhook.repository, "main")
+    attempt = RequestRetry(order=job.seq + 1)
+    for waits, seconds in enumerate((0, 30, 29)):
+        world.clock.set(world.clock.now() + seconds * SECOND)
+        with pytest.raises(RequestOrderError):
+            await order.of(webhook.repository, attempt)("main", policy) if not waits else await order.await_again(
+                attempt
+            )
+    world.clock.set(world.clock.now() + SECOND)
+    await order.await_again(attempt)
+
+
+async def test_request_waits_for_one_behind_many_that_ask_for_nothing(world: World) -> None:
+    """IMQ reads the earlier ones some at a time."""
+    world.unsettled = "a dead letter waits for an operator"
+    (first,) = await asked(world, STORED["label"])
+    await STORED["label"].ask(world, first)
+    (job,) = await claimed_elsewhere(world)
+    engine, webhook = world.bot.engine, adapter(WebhookEvent).validate_python(job.request)
+    policy = await engine.policies.of(webhook.repository, "main")
+    request, seen = dict(job.request), []
+    for label in ("bug", LABEL):
+        requests = [
+            (f"{webhook.repository_id}:{label} {n}", request | {"label": label, "number": 999}) for n in range(50)
+        ]
+        async with world.bot.database.transaction() as connection:
+            await Jobs(connection).finish([job])
+            await Jobs(connection).enqueue_all(kind=WEBHOOK_JOB, requests=requests, now=world.clock.now())
+            attempt = RequestRetry(order=1 + await Jobs(connection).newest())
+        try:
+            await RequestOrder(engine).of(webhook.repository, attempt)("main", policy)
+        except RequestOrderError:
+            seen.append(label)
+    assert seen == [LABEL]

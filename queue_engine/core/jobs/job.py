@@ -149,6 +149,13 @@ def _is_next() -> ColumnElement[bool]:
     return ~exists(select(_OTHER.c.seq).where(_OTHER.c.process_id == jobs.c.process_id, or_(earlier, later)))
 
 
+def behind_later(due: datetime) -> ColumnElement[bool]:
+    """An earlier job of the same process is to be done first, and not before `due`."""
+    untried = and_(_unfinished(_OTHER), _OTHER.c.error_message.is_(None), _OTHER.c.not_before > due)
+    same = _OTHER.c.process_id == jobs.c.process_id
+    return exists(select(_OTHER.c.seq).where(same, _OTHER.c.seq < jobs.c.seq, untried))
+
+
 def _contested() -> ColumnElement[bool]:
     """Something of its process has failed and waits: then two of that process may be next, for two workers at once."""
     its_process = _FAILED.c.process_id == jobs.c.process_id

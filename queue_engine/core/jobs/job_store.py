@@ -40,6 +40,7 @@ from queue_engine.core.jobs.job import (
     Job,
     JobRequest,
     JobStatus,
+    behind_later,
     claimed,
     job_of,
     jobs,
@@ -275,21 +276,26 @@ class Jobs:
         fields: Mapping[str, Collection[str | None]],
         *,
         due: datetime,
+        after: int,
+        most: int,
     ) -> tuple[Job, ...]:
-        """Return the unfinished jobs that were stored before number `seq` and are `due` by then.
+        """Return the first unfinished jobs of the numbers between `after` and `seq` that may be done by `due`.
 
         Only those of the kinds in `processes`, of the processes with the prefix of their kind, whose requests have one
-        of these values in `fields`; None: they lack it.
+        of these values in `fields`; None: they lack it. A job behind one of its process that is due later is not among
+        them.
         """
         kinds = [
             (jobs.c.kind == kind) & jobs.c.process_id.startswith(prefix, autoescape=True)
             for kind, prefix in processes.items()
         ]
-        statement = select(*FIELDS).where(jobs.c.seq < seq, or_(*kinds), UNFINISHED, jobs.c.not_before <= due)
+        between = (jobs.c.seq > after, jobs.c.seq < seq)
+        statement = select(*FIELDS).where(*between, or_(*kinds), UNFINISHED, jobs.c.not_before <= due)
         for name, values in fields.items():
             value = jobs.c.request_json[name].as_string()
             statement = statement.where(value.in_([each for each in values if each is not None]) | value.is_(None))
-        return tuple(map(job_of, await self._connection.execute(statement)))
+        first = statement.where(~behind_later(due)).order_by(jobs.c.seq).limit(most)
+        return tuple(map(job_of, await self._connection.execute(first)))
 
     async def _settle(self, job: Job, **values: object) -> None:
         if not await self._changes(SETTLE, {**claimed(job), **values}):

@@ -1,9 +1,11 @@
 """Jobs are stored, claimed by one worker at a time, and finished once."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from queue_engine.core.database.database import Database
-from queue_engine.core.jobs.job import JobStatus, LeaseLost
+from queue_engine.core.jobs.job import Job, JobStatus, LeaseLost
 from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 from tests.support.unfinished_jobs import unfinished_jobs
@@ -126,6 +128,30 @@ async def test_hold_counts_its_reason_and_ends_the_deaths_in_a_row(jobs: Jobs) -
         await jobs.hold(survivor, at=now + LEASE, now=now + LEASE, why=why)
     held = await take(jobs, now=NOW + 4 * HOUR)
     assert (held.deaths, dict(held.holds)) == (0, {"limit": 2, "early": 1})
+
+
+async def test_unanswered_jobs_come_some_at_a_time_without_those_behind_a_later_one(jobs: Jobs) -> None:
+    """A job that failed is overtaken while it waits; one that was put off keeps those of its process behind it."""
+    await put_off(jobs, "held", lambda job: jobs.hold(job, at=NOW + HOUR, now=NOW))
+    await put_off(jobs, "failed", lambda job: jobs.retry(job, at=NOW + HOUR, error="no", now=NOW))
+    await jobs.enqueue_all(kind="k", requests=[(f"{n}", {}) for n in range(5)], now=NOW)
+    last = await jobs.newest()
+
+    async def processes(after: int, before: int = last) -> list[str]:
+        found = await jobs.unanswered_before(before, {"k": ""}, {}, due=NOW + SOON, after=after, most=3)
+        return [job.process_id for job in found]
+
+    assert [await processes(0), await processes(last - 4), await processes(last - 1)] == [
+        ["failed", "0", "1"],
+        ["1", "2", "3"],
+        [],
+    ]
+
+
+async def put_off(jobs: Jobs, process: str, settle: Callable[[Job], Awaitable[None]]) -> None:
+    """Store two jobs of a process, and settle the first."""
+    await jobs.enqueue_all(kind="k", requests=[(process, {}), (process, {})], now=NOW)
+    await settle(await take(jobs))
 
 
 async def test_fail_ends_a_job_for_good_with_its_error(jobs: Jobs) -> None:
