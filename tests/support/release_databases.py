@@ -15,14 +15,14 @@ from typing import Any
 from sqlalchemy import Connection, DateTime, Dialect, MetaData, null, text
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
-from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from bot import __version__
 from docs.generate import ROOT
-from queue_engine.core.database.database import Database, metadata
+from queue_engine.core.database.database import Database
 from queue_engine.domain.model import EntryStatus, Pause, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.migrations import HEAD, migrate
+from queue_engine.migrations.run import statements
 from queue_engine.store import Store, Transaction
 from tests.store.examples import NOW, REPOSITORY, changed, queue, stand
 from tests.store.outbox.outbox_examples import CHECK_RUN, COMMENT, LABEL, take, want
@@ -94,12 +94,9 @@ async def _made(file: Path) -> dict[str, Any]:
 
 def _tables() -> dict[str, list[str]]:
     """Return the statements that make the tables of the code, by database."""
-    made: list[ExecutableDDLElement] = []
-    for table in metadata.sorted_tables:
-        made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=lambda index: str(index.name)))]
     dialects: dict[str, Dialect] = {"postgresql": PGDialect(), "sqlite": SQLiteDialect()}  # type: ignore[no-untyped-call]
     return {
-        name: [" ".join(str(each.compile(dialect=dialect)).split()) for each in made]
+        name: [" ".join(str(each.compile(dialect=dialect)).split()) for each in statements(name)]
         for name, dialect in dialects.items()
     }
 
