@@ -75,8 +75,8 @@ CULPRIT_OUTCOMES: Mapping[str, str] = {
     "environment": "A check fails on {base}, and on a commit that had passed before the last landings, too. "
     "So no change is to blame.",
     "flake": "A check failed on {base}, and passed when IMQ tested the same commit again. So no change is to blame.",
-    "fixed": "{base} passes again, and IMQ has not found what broke it.",
-    "uncertain": "A check fails on {base}. The results contradict each other, so IMQ names no cause.",
+    "fixed": "{base} passes again, so IMQ ended its search for what broke it.",
+    "uncertain": "A check fails on {base}. The results prove no cause, so IMQ names none.",
     "no_trigger": "A check fails on {base}. IMQ cannot search for the cause: nothing is proven to start this check on "
     "a branch that points at a landed commit.",
 }

@@ -180,9 +180,7 @@ class CulpritSteps:
         """Take the search to its next wait, or to its end."""
         while search.outcome is None:
             if self._policy.culprit is CulpritPolicy.OFF:
-                if search.testing is not None:
-                    await self._cancel(search, search.testing)
-                await self._end(search, CulpritOutcome.UNCERTAIN)
+                await self._give_up(search)
                 return None
             followed = await (self._follow_rerun(search) if not search.rerun_ended else self._follow_test(search))
             if isinstance(followed, Hold):
@@ -241,7 +239,11 @@ class CulpritSteps:
             return await self._end(search, CulpritOutcome.FLAKE)
         verdict = judge_culprit(search, reverts=self._policy.culprit is CulpritPolicy.REVERT)
         if verdict.named is not None and search.named is None:
-            search = await self._name(replace(search, named=verdict.named, probability=verdict.probability))
+            search = replace(search, named=verdict.named, probability=verdict.probability)
+            if verdict.outcome is not CulpritOutcome.PUSHED:
+                await self._name(search)
+            if verdict.outcome is None:
+                return search
         if verdict.outcome is not None:
             return await self._end(search, verdict.outcome, verdict=verdict)
         assert verdict.test is not None
@@ -273,8 +275,7 @@ class CulpritSteps:
             limit = self._policy.checks.fallback_timeout if own else self._policy.trains.first_report
             if self._engine.clock.now() < test.since + limit:
                 return await self._wait(search)
-            await self._cancel(search, test)
-            return await self._end(replace(search, testing=None), CulpritOutcome.UNCERTAIN)
+            return await self._give_up(search)
         await self._unpublish(test)
         return await self._with_result(replace(search, testing=None, polls=0), test.place, report)
 
@@ -287,11 +288,13 @@ class CulpritSteps:
                 with suppress(Invalid, NotFound):
                     await self._github.dispatch_workflow(self._repository, path, test.branch, {})
 
-    async def _cancel(self, search: CulpritRecord, test: CommitCheck) -> None:
-        """End a test without a result: what runs on its branch has no use any more."""
-        sha = search.commits[test.place].sha
-        await CandidateCleanup(self._engine).cancel_workflows(self._repository, sha, {test.branch})
-        await self._unpublish(test)
+    async def _give_up(self, search: CulpritRecord) -> CulpritRecord:
+        """End a search without another result: no run of it has a use any more, and nothing contradicts its culprit."""
+        if (test := search.testing) is not None:
+            sha = search.commits[test.place].sha
+            await CandidateCleanup(self._engine).cancel_workflows(self._repository, sha, {test.branch})
+            await self._unpublish(test)
+        return await self._end(search, CulpritOutcome.UNCERTAIN if search.named is None else CulpritOutcome.NAMED)
 
     async def _unpublish(self, test: CommitCheck) -> None:
         """Delete the branch, unless a rule keeps it. Raises Forbidden while a permission is missing."""
@@ -304,12 +307,11 @@ class CulpritSteps:
                 "not_cleaned_up", repository=self._repository.full_name, what=test.branch, message=refusal.message
             )
 
-    async def _name(self, search: CulpritRecord) -> CulpritRecord:
+    async def _name(self, search: CulpritRecord) -> None:
         """Name the culprit at once: further tests may show whether independent runs agree."""
         async with self._engine.change() as change:
             await change.tx.culprits.save(search)
             await announce_culprit(change, self._queue, search, self._policy)
-        return search
 
     async def _end(
         self, search: CulpritRecord, outcome: CulpritOutcome, *, verdict: CulpritResult | None = None
@@ -319,7 +321,7 @@ class CulpritSteps:
         ended = replace(search, outcome=outcome, testing=None, probability=probability)
         async with self._engine.change() as change:
             await change.tx.culprits.save(ended)
-            if outcome not in (CulpritOutcome.NAMED, CulpritOutcome.PUSHED):
+            if outcome is not CulpritOutcome.NAMED:
                 await announce_culprit(change, self._queue, ended, self._policy)
             elif verdict is not None and verdict.agreed:
                 request = {"queue_id": self._queue.id, "search": search.id}

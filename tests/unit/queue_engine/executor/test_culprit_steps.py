@@ -11,6 +11,7 @@ from sqlalchemy import delete
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Hold, Job
 from queue_engine.domain.culprit import (
+    CULPRIT,
     REVERT_JOB,
     BaseCommit,
     CommitCheck,
@@ -73,6 +74,12 @@ class GitHub:
     async def delete_branch(self, _repository: object, branch: str) -> None:
         self.wrote.append(("delete", branch))
 
+    async def cancel_run(self, _repository: object, run: int) -> None:
+        self.wrote.append(("cancel", run))
+
+    async def own_login(self) -> str:
+        return "imq[bot]"
+
     async def dispatch_workflow(self, _repository: object, path: str, *_: object) -> None:
         self.wrote.append(("dispatch", path))
 
@@ -107,6 +114,12 @@ class Search:
     async def stored(self) -> tuple[CulpritRecord, ...]:
         async with self.store.reading() as tx:
             return await tx.culprits.of_queue(1)
+
+    async def announced(self) -> list[CulpritOutcome | None]:
+        """The outcomes of the events that programs and people read."""
+        async with self.store.reading() as tx:
+            events = await tx.timeline.since(0, limit=100)
+        return [each.data.get("outcome") for each in events if each.event == CULPRIT]
 
     async def begin(self, *former: CulpritRecord, tries: int = 0) -> Hold | None:
         """Begin a search for a failure on the second of two landings."""
@@ -158,10 +171,75 @@ async def test_another_branchs_job_and_a_skipped_one_are_no_result(search: Searc
     assert (found.results, found.testing is None, found.polls) == ((failed(),), False, 1)
 
 
-async def test_test_without_a_result_in_time_ends_the_search_and_leaves_no_branch(search: Search) -> None:
-    """P5: every wait ends."""
-    found = await search.proceed(**under_test(since=NOW - 24 * HOUR))
-    assert (found.outcome, search.github.wrote) == (CulpritOutcome.UNCERTAIN, [("delete", BRANCH)])
+@pytest.mark.parametrize(("named", "outcome"), [(None, CulpritOutcome.UNCERTAIN), (1, CulpritOutcome.NAMED)])
+@pytest.mark.parametrize("culprit", [CulpritPolicy.REVERT, CulpritPolicy.OFF])
+async def test_test_without_a_result_ends_the_search_and_leaves_no_branch_and_no_run(
+    search: Search, culprit: CulpritPolicy, named: int | None, outcome: CulpritOutcome
+) -> None:
+    """P5, P6: every wait ends. Nothing contradicts a named culprit then: its comment stays, and nothing reverts it."""
+    search.github.runs["base-0"] = [workflow_run(3, "base-0", branch=BRANCH, begun_by="imq[bot]")]
+    found = await search.proceed(culprit, **under_test(since=NOW - 24 * HOUR), named=named, probability=0.95)
+    assert (found.outcome, found.testing) == (outcome, None)
+    assert search.github.wrote == [("cancel", 3), ("delete", BRANCH)]
+    assert await search.announced() == ([] if named else [CulpritOutcome.UNCERTAIN])
+    async with search.store.reading() as tx:
+        assert await tx.jobs.unfinished_requests(REVERT_JOB, REVERT_JOB) == ()
+
+
+@pytest.mark.parametrize(("begun", "minutes", "waits"), [(False, 4, True), (False, 6, False), (True, 6, True)])
+async def test_test_on_which_nothing_reports_ends_sooner_than_one_that_runs(
+    search: Search, begun: bool, minutes: int, waits: bool
+) -> None:
+    """P5: a trigger that was proven may have been removed since."""
+    search.github.runs["base-0"] = [workflow_run(3, "base-0", branch=BRANCH)] if begun else []
+    found = await search.proceed(**under_test(since=NOW - minutes * MINUTE))
+    assert (found.outcome is None) is waits
+
+
+@pytest.mark.parametrize("state", [PASSED, FAILED])
+async def test_result_of_a_test_is_kept_and_its_branch_deleted(search: Search, state: CheckState) -> None:
+    """P2: each test has a branch of its own, and leaves none."""
+    search.github.ran("base-0", 3, state, on=BRANCH)
+    search.github.reports["base-0"].insert(0, report("other", FAILED, run=31, workflow=3))
+    found = await search.proceed(**under_test())
+    assert ("delete", BRANCH) in search.github.wrote
+    assert [(each.place, each.passed, each.on_base) for each in found.results[1:]] == [(0, state is PASSED, False)]
+
+
+async def test_pass_of_a_test_is_no_flake_of_the_base(search: Search) -> None:
+    """P5: only the rerun of the same job says that nothing is broken."""
+    found = await search.proceed(rerun_ended=True, results=(failed(), failed(), passed()))
+    assert (found.outcome, found.testing) == (None, CommitCheck(1, BRANCH, NOW, published=True))
+
+
+async def test_earlier_pass_of_the_same_tip_is_no_fix(search: Search) -> None:
+    """P6: the workflow may also run by a schedule."""
+    search.github.ran("base-1", 2, PASSED)
+    search.github.runs["base-1"][-1] = replace(search.github.runs["base-1"][-1], workflow=1)
+    found = await search.proceed(rerun_ended=True)
+    assert (found.outcome, found.tests) == (None, 1)
+
+
+async def test_culprit_is_announced_once_while_tests_continue_before_a_revert(search: Search) -> None:
+    """P6: one comment and one event have it, and the end of these tests changes neither."""
+    results = (failed(), failed(), passed(), failed(on_base=False))
+    found = await search.proceed(CulpritPolicy.REVERT, rerun_ended=True, results=results)
+    assert (found.named, found.outcome) == (1, None)
+    steps = await search.steps(CulpritPolicy.REVERT)
+    await steps.proceed(replace(found, testing=None, results=(*results, passed())))
+    assert await search.announced() == [None]
+
+
+@pytest.mark.parametrize("culprit", [CulpritPolicy.NAME, CulpritPolicy.REVERT])
+async def test_commit_that_was_pushed_around_the_queue_is_announced_once(
+    search: Search, culprit: CulpritPolicy
+) -> None:
+    """P5, P6: of the whole queue: no author is to blame."""
+    commits = (BaseCommit("base-0"), BaseCommit("base-1"))
+    results = (failed(), failed(), passed(), failed(on_base=False))
+    found = await search.proceed(culprit, rerun_ended=True, results=results, commits=commits)
+    assert (found.outcome, found.culprit) == (CulpritOutcome.PUSHED, None)
+    assert await search.announced() == [CulpritOutcome.PUSHED]
 
 
 async def test_lost_rerun_leaves_the_decision_to_tests(search: Search) -> None:
@@ -302,6 +380,24 @@ async def test_search_has_the_flakes_of_its_check_from_the_ledger_of_its_branch(
     await search.begin()
     [found] = await search.stored()
     assert found.history == (3, 14)
+
+
+async def test_rerun_that_runs_for_long_is_waited_for(search: Search) -> None:
+    """P5: it is not lost: without its result a flake would cost tests."""
+    search.github.runs["base-1"] = [workflow_run(1, "base-1", branch="main")]
+    found = await search.proceed(rerun_at=NOW - 6 * MINUTE)
+    assert (found.rerun_ended, found.polls) == (False, 1)
+
+
+async def test_first_landing_that_is_recorded_begins_no_search(search: Search) -> None:
+    """P5: nothing tells what the base was before, as in a repository that was imported."""
+    search.github.tip = "base-1"
+    made = record(1) | {"checks": [{"names": ["ci"]}]}
+    made["landed"], made["base"] = made["landed"] | {"commit": "base-1"}, {"branch": "main"}
+    async with search.store.transaction() as tx:
+        await tx.landings.add(made, NOW, None, ())
+    assert await (await search.steps()).begin("base-1", "ci", (), 0) is None
+    assert await search.stored() == ()
 
 
 async def test_rerun_is_requested_once_and_waited_for(search: Search) -> None:

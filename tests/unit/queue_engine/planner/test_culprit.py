@@ -116,6 +116,15 @@ def test_history_of_a_check_says_how_much_one_failure_weighs() -> None:
     assert named == [1, 1, None]
     flaky = [posterior(2, search.results, each)[1] for each in ((0, 500), (0, 0), (100, 500))]
     assert flaky == sorted(flaky, reverse=True)
+    nothing = [posterior(2, search.results[:2], each)[3] for each in ((0, 0), (100, 500), (400, 500))]
+    assert nothing[0] == nothing[1] < nothing[2]
+
+
+def test_before_a_revert_a_check_that_flakes_is_tested_again_where_the_doubt_is() -> None:
+    """P7: another pass before the culprit tells nothing of failures that may be flakes."""
+    tests = [CommitResult(place, passed=place == 0, at=NOW) for place in (0, 1, 0, 1, 0, 0, 0)]
+    search = replace(a_search(2), results=(*a_search(2).results, *tests), named=1, history=(100, 500))
+    assert judge_culprit(search, reverts=True).test == 1
 
 
 def test_environment_that_recovers_during_the_search_names_no_one() -> None:
@@ -143,6 +152,8 @@ def test_environment_that_recovers_during_the_search_names_no_one() -> None:
         ("p0 f1 p0 f1 p1 p1", 1, 0, None, False),
         ("f1b p0 f1 p0 f1", 1, 0, None, False),
         ("f1b p0 f1 p0 f1 p0", 1, None, CulpritOutcome.NAMED, True),
+        ("f1b p0 p0 p0 p0 p0 f1 f1 f1", 1, 0, None, False),
+        ("f2b p0 f2 f2 p1 p1 p1 p1 p1", 2, 2, None, False),
     ],
 )
 def test_results_end_a_search_or_ask_for_a_test(
