@@ -41,7 +41,7 @@ async def test_pages_follow_a_pull_request_until_it_lands(world: World) -> None:
         await world.settle()
         page = await mona.get(f"{PULLS}/{pull.number}")
         assert "State landed" in page.text
-        assert page.forms == [], "no control applies"
+        assert page.forms == [f"{PULLS}/{pull.number}/revert"], "no other control applies"
         assert "The pull request landed on main." in page.text
         assert "passed" in page.text, "its test"
         queue = await mona.get(QUEUE)
