@@ -69,7 +69,7 @@ from queue_engine.planner.queue_plan import (
 from queue_engine.planner.trains.memory import Memory, base_moved, cancelled, under_generation
 from queue_engine.planner.trains.model import NewRun, Plan
 from queue_engine.rules.blockers import in_flight
-from queue_engine.rules.priority import is_young
+from queue_engine.rules.priority import MOST_YIELDS, is_young
 from queue_engine.rules.transitions import preempted, unblocked
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -188,7 +188,11 @@ class QueuePass:
             durations = await tx.timeline.durations(
                 state.queue.repository.id, state.queue.base_branch, EntryStatus.LANDED.value, "front"
             )
-        if not is_young(started, durations, state.now):
+            if not is_young(started, durations, state.now):
+                return front
+            events = await tx.timeline.of_pull_request(state.queue.repository.id, front.entry.number)
+        own = (each for each in events if each.entry_id == front.entry.id)
+        if sum(each.data.get("yields_to") is not None for each in own) >= MOST_YIELDS:
             return front
         return QueueChange(QueueAction.PREEMPT, (front.entry, other), depth=front.depth)
 

@@ -9,7 +9,8 @@ The key is computed once, when the entry joins, and never moves. It is at most s
 entry lands.
 
 A run of an agent that began because the queue was empty would delay the next person by a whole run. So it ends for an
-entry with an earlier key, in its first half. The second half is never lost, so agents land between people (P5).
+entry with an earlier key, in its first half, and of one entry three times at most: each costs CI, and a push. So agents
+land between people (P5).
 """
 
 from collections.abc import Iterable, Sequence
@@ -92,6 +93,9 @@ LONGEST = timedelta(days=6)
 
 _YIELDING = 0.5
 """The part of a usual run of an agent in which it ends for a person: later the run costs more than the wait."""
+
+MOST_YIELDS = 3
+"""How often the run of one entry ends for another at most."""
 
 _BOT = "[bot]"
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -41,24 +42,59 @@ async def test_pull_request_of_another_author_comes_between_and_each_place_says_
         assert world.landed() == [each.number for each in (*many[:3], other, *many[3:])]
 
 
-@pytest.mark.parametrize(("through", "yields"), [(0.3, True), (0.7, False)])
-async def test_run_of_an_agent_ends_for_a_person_in_its_first_half(world: World, through: float, yields: bool) -> None:
-    """People's pull requests wait for no run that has hardly begun; the agent's keeps its consent, and lands after."""
+async def agents_in_line(world: World) -> tuple[Any, list[Any]]:
+    """Four pull requests of an agent, of which three have landed; returns the last, which counts as later, and them."""
     world.github.create_user("agent[bot]", kind="Bot")
     world.repository.record.collaborators["agent[bot]"] = "write"
     agents = [world.open(f"agent-{number}", by="agent[bot]") for number in range(4)]
-    person = world.open("person")
     for pull in agents:
         pull.label(LABEL, by="agent[bot]")
         await world.settle()
     await world.until(lambda: agents[2].merged)
-    await world.until_status(agents[3], "checking")
+    return agents[3], agents[:3]
+
+
+@pytest.mark.parametrize(("through", "yields"), [(0.3, True), (0.7, False)])
+async def test_run_of_an_agent_ends_for_a_person_in_its_first_half(world: World, through: float, yields: bool) -> None:
+    """People's pull requests wait for no run that has hardly begun; the agent's keeps its consent, and lands after."""
+    delayed, earlier = await agents_in_line(world)
+    person = world.open("person")
+    await world.until_status(delayed, "checking")
     await world.pass_time(CI_TIME * through)
     person.label(LABEL, by="mona")
     await world.pass_time(timedelta(seconds=2))
     assert (await world.status(person) == "pending") is not yields
-    await world.until(lambda: person.merged and agents[3].merged)
-    last = [person, agents[3]] if yields else [agents[3], person]
-    assert world.landed()[3:] == [each.number for each in last]
-    assert (f"preempted by `#{person.number}`" in world.comment(agents[3])) is yields
-    assert await world.reasons(agents[3]) == []
+    await world.until(lambda: person.merged and delayed.merged)
+    last = [person, delayed] if yields else [delayed, person]
+    assert world.landed()[len(earlier) :] == [each.number for each in last]
+    assert (f"preempted by `#{person.number}`" in world.comment(delayed)) is yields
+    assert await world.reasons(delayed) == []
+
+
+async def test_run_of_an_agent_ends_three_times_at_most(world: World) -> None:
+    """P5: each costs CI, and a push to the agent's branch, so a steady stream of people ends it no oftener."""
+    delayed, earlier = await agents_in_line(world)
+    people = [world.open(f"person-{number}") for number in range(5)]
+    for person in people:
+        if not delayed.merged:
+            await world.until_status(delayed, "checking")
+            await world.pass_time(CI_TIME * 0.3)
+        person.label(LABEL, by="mona")
+        await world.until(lambda person=person: person.merged)
+    order = [*people[:3], delayed, *people[3:]]
+    assert world.landed()[len(earlier) :] == [each.number for each in order]
+
+
+async def test_run_that_ended_for_a_person_counts_if_that_person_leaves(world: World) -> None:
+    """P7: neither another update nor more CI."""
+    delayed, earlier = await agents_in_line(world)
+    person = world.open("person")
+    await world.until_status(delayed, "checking")
+    updated = delayed.head_sha
+    await world.pass_time(CI_TIME * 0.3)
+    person.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=2))
+    assert await world.status(delayed) == "pending"
+    person.unlabel(LABEL, by="mona")
+    await world.until(lambda: delayed.merged, within=CI_TIME)
+    assert (delayed.head_sha, world.landed()) == (updated, [each.number for each in (*earlier, delayed)])
