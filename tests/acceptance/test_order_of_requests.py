@@ -301,7 +301,7 @@ async def test_bulk_call_that_waits_for_its_callers_budget_holds_up_none(world: 
     assert world.landed()[0] == pulls[2].number
 
 
-async def test_wait_for_an_earlier_request_ends_after_a_minute_however_seldom_it_is_looked_at(world: World) -> None:
+async def test_wait_for_an_earlier_request_ends_after_a_minute_however_seldom_it_is_read(world: World) -> None:
     """P5: behind a thousand requests each round takes a process many seconds."""
     world.unsettled = "a dead letter waits for an operator"
     (first,) = await asked(world, STORED["label"])
@@ -330,7 +330,7 @@ async def test_request_waits_for_one_behind_many_that_ask_for_nothing(world: Wor
     (job,) = await claimed_elsewhere(world)
     engine, webhook = world.bot.engine, adapter(WebhookEvent).validate_python(job.request)
     policy = await engine.policies.of(webhook.repository, "main")
-    request, seen = dict(job.request), []
+    request, asking = dict(job.request), []
     for label in ("bug", LABEL):
         requests = [
             (f"{webhook.repository_id}:{label} {n}", request | {"label": label, "number": 999}) for n in range(50)
@@ -342,5 +342,5 @@ async def test_request_waits_for_one_behind_many_that_ask_for_nothing(world: Wor
         try:
             await RequestOrder(engine).of(webhook.repository, attempt)("main", policy)
         except RequestOrderError:
-            seen.append(label)
-    assert seen == [LABEL]
+            asking.append(label)
+    assert asking == [LABEL]
