@@ -98,8 +98,8 @@ async def test_signal_at_any_moment_of_a_start_is_no_error(number: signal.Signal
     """An error in the log means a fault of IMQ; and the next start finds all in order."""
     async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
         template = Template()
-        theatre.environment["IMQ_LOG_LEVEL"] = "debug"  # each revision is a line
-        for words in ("Running upgrade", '"listening"'):
+        theatre.environment["IMQ_LOG_LEVEL"] = "debug"  # Alembic says when it stores the revision
+        for words in ("Running stamp_revision", '"listening"'):
             (tmp_path / "imq.db").unlink(missing_ok=True)
             process = await template.fork(theatre.environment | {"PORT": "0"}, theatre.log)
             async with asyncio.timeout(LIMIT):
