@@ -121,7 +121,9 @@ async def test_queue_that_has_nothing_but_a_delegation_is_exported(tmp_path: Pat
         await say(world, pull, "/delegate", by="mona")
         url = make_sqlite_url()
         file = await move(world, url)
+        await say(world, pull, "/pause", by="rhea")
         await say(world, pull, "/queue", by="fern")
+        assert len(await world.entries()) == 1
         await say(world, pull, "/unqueue", by="fern")
         await imported(world, url, file)
         await say(world, pull, "/queue", by="fern")
