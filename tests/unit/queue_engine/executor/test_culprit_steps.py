@@ -390,7 +390,7 @@ async def test_rerun_that_runs_for_long_is_waited_for(search: Search) -> None:
 
 
 async def test_first_landing_that_is_recorded_begins_no_search(search: Search) -> None:
-    """P5: nothing tells what the base was before, as in a repository that was imported."""
+    """P5: no record has what the base was before."""
     search.github.tip = "base-1"
     made = record(1) | {"checks": [{"names": ["ci"]}]}
     made["landed"], made["base"] = made["landed"] | {"commit": "base-1"}, {"branch": "main"}

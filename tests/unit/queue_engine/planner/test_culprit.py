@@ -121,7 +121,7 @@ def test_history_of_a_check_says_how_much_one_failure_weighs() -> None:
 
 
 def test_before_a_revert_a_check_that_flakes_is_tested_again_where_the_doubt_is() -> None:
-    """P7: another pass before the culprit tells nothing of failures that may be flakes."""
+    """P7: another pass before the culprit proves no failure that may be a flake."""
     tests = [CommitResult(place, passed=place == 0, at=NOW) for place in (0, 1, 0, 1, 0, 0, 0)]
     search = replace(a_search(2), results=(*a_search(2).results, *tests), named=1, history=(100, 500))
     assert judge_culprit(search, reverts=True).test == 1
