@@ -7,6 +7,7 @@ from typing import Any
 
 from notifications.render.comment import render_comment
 from notifications.render.timeline_text import Events
+from queue_engine.domain.culprit import BaseCommit, CommitResult, CulpritOutcome, CulpritRecord
 from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.model import TimelineEvent
@@ -122,6 +123,21 @@ def _answered(kind: NoticeKind, command: str, code: ReplyKind, *, accepted: bool
 
 
 _UNTIL = _JOINED + timedelta(days=2)
+_CULPRIT = CulpritRecord(
+    1,
+    "test",
+    (BaseCommit(_QUEUED_HEAD, 41), BaseCommit(_LANDED, 42)),
+    tuple(
+        CommitResult(
+            place, place == 0, _JOINED + timedelta(minutes=minutes), f"https://ci.example.com/test/{minutes}", base
+        )
+        for place, minutes, base in ((1, 45, True), (1, 52, True), (0, 60, False), (1, 68, False))
+    ),
+    _JOINED,
+    named=1,
+    probability=0.97,
+    outcome=CulpritOutcome.NAMED,
+)
 
 SCREENS: Mapping[str, Callable[[], Screen]] = {
     "Queued": lambda: Screen(_queued()),
@@ -148,6 +164,17 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
             0,
             reason=Reason.DRAFT,
             other_blockers=(BlockerFacts(reason=Reason.APPROVAL_MISSING, detail="0 of 1"),),
+        )
+    ),
+    "It depends on another pull request": lambda: Screen(
+        _notice(NoticeKind.NOT_READY, 0, reason=Reason.DEPENDENCY_OPEN, detail="#12")
+    ),
+    "It lands in a set": lambda: Screen(
+        _notice(
+            NoticeKind.NOT_READY,
+            0,
+            reason=Reason.SET_WAITING,
+            detail="acme/app#3 has landed; acme/site#9 is not queued",
         )
     ),
     "An approval is missing": lambda: Screen(_left(Reason.APPROVAL_MISSING, 0, detail="0 of 1")),
@@ -194,6 +221,10 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
         depth=3,
         overtakes=[[41, 540]],
     ),
+    "The result of a test by `/try`": lambda: _answered(
+        NoticeKind.ANSWERED, "try", ReplyKind.TRY_FAILED, head=_HEAD, on="main@89abcde", detail="test"
+    ),
+    "It broke the base branch after it landed": lambda: Screen(_landed().model_copy(update={"culprit": _CULPRIT})),
     "A refused command, where nothing is queued": lambda: _answered(
         NoticeKind.ANSWERED, "pause", ReplyKind.NOT_ALLOWED, accepted=False, needs="maintain", has="write"
     ),

@@ -43,6 +43,7 @@ _STATUS: Mapping[Reason, int] = {
 _SENTENCES: Mapping[Reason, str] = {
     Reason.LABEL_WITHOUT_RIGHT: "Queueing needs write access, which the person of this token does not have.",
     Reason.HEAD_CHANGED: "The pull request has another head now.",
+    Reason.MERGED_ELSEWHERE: "The pull request is merged.",
 }
 """Sentences for callers, where those of comments do not fit."""
 

@@ -16,11 +16,9 @@ EVIDENCE = "IMQ tested landed commits again, at {time}:"
 RESULT = "- {commit}{landed}: {result}"
 LANDED = ", {number}"
 PASSED, FAILED, ON_BASE = "passed", "failed", "{result} on the base"
-REVERTED = "IMQ opened {revert}, which reverts this pull request, and queues it. No action needed now."
-NEXT_STEP = (
-    "To take it back, comment `/revert`: IMQ opens the revert and queues it as a hotfix. "
-    "To land the change again after that, comment `/reland`."
-)
+REVERTED = "IMQ opened {revert}, which reverts this pull request."
+REVERT = "To take it back, comment `/revert`: IMQ opens the revert and queues it as a hotfix."
+RELAND = "To land the change again after that, comment `/reland`."
 _MOST = 20
 
 
@@ -29,8 +27,11 @@ def culprit_paragraphs(notice: Notice) -> Iterable[str]:
     if (search := notice.culprit) is None or search.probability is None:
         return
     names = {"base": code(notice.base_branch), "check": code(search.check)}
+    reverted = REVERT if search.revert is None else REVERTED.format(revert=pull_request(search.revert))
     if search.outcome is CulpritOutcome.UNCERTAIN:
         yield CONTRADICTED.format(**names)
+        if search.revert is not None:
+            yield f"{reverted} {RELAND}"
         return
     people = [each for person in notice.people if (each := mention(person)) is not None]
     shown = f" {' '.join(people)}" if people else ""
@@ -38,7 +39,7 @@ def culprit_paragraphs(notice: Notice) -> Iterable[str]:
     last = search.results[-1].at
     lines = [_line(search, each) for each in search.results[-_MOST:]]
     yield "\n".join([EVIDENCE.format(time=instant(last)), "", *lines])
-    yield NEXT_STEP if search.revert is None else REVERTED.format(revert=pull_request(search.revert))
+    yield f"{reverted} {RELAND}"
 
 
 def culprit_sentence(search: CulpritRecord, base: str) -> str:

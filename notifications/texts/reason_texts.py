@@ -501,7 +501,7 @@ NOT_READY: Mapping[Reason, ReasonText] = {
     Reason.SET_WAITING: ReasonText(
         "The description says `Lands-With:` other pull requests. Once all are ready, they land one after the other, "
         "which is not atomic.",
-        "Queue the others, and have each of them name all others.",
+        "Wait until the others are ready. Each has to be queued, and to name all others.",
     ),
     Reason.DEPENDENCY_HIDDEN: ReasonText(
         "The description names a pull request that IMQ cannot see. There is none, or IMQ, the author or "

@@ -27,6 +27,7 @@ from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.effects.landings import announce_culprit
+from queue_engine.effects.notices import announce_revert
 from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.reverts")
@@ -204,9 +205,11 @@ async def open_revert(
             return Revert(detail=refusal.message)
     if found != known:
         data = {"by": by, "revert": found} | ({} if head is None else {"head": head})
+        policy = await engine.policies.of(repository, pull.base_branch)
         async with engine.change() as change:
             queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
             await change.record(REVERTED, queue, number=pull.number, data=data)
+            await announce_revert(change.tx, repository, pull.number, found, policy, change.now)
     return Revert(found, head)
 
 

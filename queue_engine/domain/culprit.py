@@ -105,7 +105,7 @@ class CulpritRecord:
     outcome: CulpritOutcome | None = None
     """None until the search ends."""
     revert: int | None = None
-    """The pull request that reverts the culprit, if IMQ opened it by itself."""
+    """The pull request that reverts the culprit, if IMQ opened it by itself; in a notice, also for a person."""
     id: int | None = None
 
     @property

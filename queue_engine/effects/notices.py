@@ -5,7 +5,7 @@ nothing after other people closed the pull request. IMQ's own texts are in `noti
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
@@ -426,8 +426,20 @@ async def announce_culprit(
     )
     if shown is not None and shown.kind is NoticeKind.LANDED:
         notice = shown
+    if search.revert is None and notice.culprit is not None:
+        search = replace(search, revert=notice.culprit.revert)
     found = {"culprit": search, "people": (member["author"],)}
     await announce(tx, repository, notice.model_copy(update=found), policy, due=now)
+
+
+async def announce_revert(
+    tx: Transaction, repository: Repository, number: int, revert: int, policy: Policy, now: datetime
+) -> None:
+    """Have the comment that names a culprit say which pull request reverts it."""
+    shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    if shown is not None and shown.culprit is not None:
+        found = {"culprit": replace(shown.culprit, revert=revert)}
+        await announce(tx, repository, shown.model_copy(update=found), policy, due=now)
 
 
 async def progress_notice(

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from github_emulator import Job, Trigger
+from queue_engine.admission.reverts import request_revert
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
+from queue_engine.effects.landings import announce_culprit
 from queue_engine.executor.cleanup import request_lost
 from tests.acceptance.shadow_mode import repository_of
 from tests.acceptance.test_queue_files import imported, move
@@ -110,6 +112,33 @@ async def test_breakage_is_found_among_what_landed_since_and_its_author_reads_th
         assert all(each in comment for each in ("@mona", f"#{bad.number}`: [`failed", "`/revert`"))
         assert all("probability" not in world.comment(each) for each in (good, *other))
         assert branches(world) == []
+
+
+async def test_comment_that_names_a_culprit_says_what_reverts_it_whoever_asked(tmp_path: Path) -> None:
+    """P6: not by a command alone, without a second comment; a later result leaves that there."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        found = await bench.found()
+        engine, repository = world.bot.engine, repository_of(world)
+        opened = await request_revert(engine, repository, bad.number, by="mona")
+        await world.settle()
+        comment = world.comment(bad)
+        assert f"IMQ opened `#{opened.number}`, which reverts this pull request. To land the change again" in comment
+        assert "To take it back" not in comment
+        [search] = await bench.searches()
+        assert search.revert is None, "IMQ opened it for a person"
+        for outcome in (CulpritOutcome.NAMED, CulpritOutcome.UNCERTAIN):
+            async with engine.change() as change:
+                queue = await change.tx.queues.find(repository.id, "main")
+                assert queue is not None
+                policy = await engine.policies.of(repository, "main")
+                await announce_culprit(change, queue, replace(found, outcome=outcome), policy)
+            await world.settle()
+            assert f"IMQ opened `#{opened.number}`, which reverts" in world.comment(bad)
+        assert "Later runs contradict that" in world.comment(bad)
+        await world.until(lambda: world.repository.record.pulls[opened.number or 0].merged)
 
 
 @BOTH

@@ -117,7 +117,15 @@ async def test_author_reverts_and_relands_by_the_command_line(author: Author) ->
     done = await author.imq("revert", number)
     [revert] = [each.number for each in world.repository.record.pulls.values() if each.title.startswith("Revert")]
     assert done.output == f"{REPOSITORY}#{number}: #{revert} reverts it, and is queued as a hotfix.\n"
+    again = json.loads((await author.imq("revert", number, "--json")).output)
+    assert (again["opened"], again["queued"]) == (revert, True), "as the skill for agents says: nothing twice"
+    waits = ("land", str(revert), "--head", "any")
+    assert (await author.imq(*waits)).output.startswith("Already queued: ")
     await until_merged(world, revert)
+    entry = json.loads((await author.imq(*waits, "--wait", "--json")).stdout)
+    assert entry["outcome"] == "landed", "also if it landed before an agent waits for it"
+    other = ("land", str(revert), "--head", "0" * 40, "--wait")
+    assert "The pull request is merged." in (await author.imq(*other, code=ExitCode.REFUSED)).output
     again = json.loads((await author.imq("reland", number, "--json")).output)
     assert (again["queued"], pull_of(world, again["opened"]).title) == (False, f"Reland: {pull.record.title}")
 

@@ -38,6 +38,22 @@ async def test_agents_land_by_the_official_client(tmp_path: Path) -> None:
             assert pull.merged
 
 
+async def test_command_that_was_killed_reports_that_the_branch_landed_meanwhile(tmp_path: Path) -> None:
+    """P6: the branch has no open pull request then, and the command says that it landed; once, as its key is used."""
+    async with logged_in(tmp_path) as (theatre, shell):
+        pull = theatre.repository.open_pull_request("Good", head="good", by="mona", files={"good.txt": "1\n"})
+        shell.clone.fetch("good")
+        begun = await shell.start("land", "--wait")
+        await line(begun, "ueued: ")
+        begun.kill()
+        await begun.wait()
+        await theatre.until(lambda: pull.merged)
+        reported = await shell.imq("land", "--wait", "--json")
+        assert json.JSONDecoder().raw_decode(reported[reported.index("{") :])[0]["outcome"] == "landed"
+        assert not any((shell.home / ".config" / "imq" / "landings").iterdir())
+        assert "no open pull request" in await shell.imq("land", "--wait", "--json", code=ExitCode.USAGE)
+
+
 async def test_command_that_was_killed_continues_and_reports_what_happened_meanwhile(tmp_path: Path) -> None:
     """P4: a failure that came meanwhile is reported, and the pull request is not queued again."""
     async with logged_in(tmp_path) as (theatre, shell):

@@ -44,6 +44,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 1.0, 30.0, 1.6
 _LEAST_SECONDS = 1.0
 """A call that is answered sooner without a change did not wait: IMQ is asked more and more rarely then."""
 
+_CONFLICT = 409
+
 OUTCOMES = {
     "landed": ExitCode.DONE,
     "failed": ExitCode.FAILED,
@@ -215,7 +217,8 @@ class PendingLanding:
     """A landing that the command waits for. Its Idempotency-Key is kept in a file until the outcome was printed.
 
     So a command that was killed continues when it runs again: IMQ answers a call with the same key as it did before,
-    and queues nothing again that has left its queue meanwhile.
+    and queues nothing again that has left its queue meanwhile. Another file has the number for the checked-out commit,
+    as IMQ finds open pull requests alone.
     """
 
     def __init__(self, url: str, name: str, body: Mapping[str, Any]) -> None:
@@ -226,14 +229,21 @@ class PendingLanding:
 
     def key(self) -> str:
         """Return the kept key, or a new one. Where no file can be written, each key is new."""
+        return self.kept() or self.keep(str(uuid4()))
+
+    def kept(self) -> str | None:
+        """Return what the file keeps; None without one."""
         try:
             return self._file.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):
-            key = str(uuid4())
+            return None
+
+    def keep(self, text: str) -> str:
+        """Keep a text, if a file can be written, and return it."""
         with suppress(OSError):
             self._file.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            self._file.write_text(key, encoding="ascii")
-        return key
+            self._file.write_text(text, encoding="ascii")
+        return text
 
     def forget(self) -> None:
         """Remove the file: the next call queues the pull request again."""
@@ -309,22 +319,56 @@ def land(
     if len(numbers) > 1:
         chosen = repository or repository_of_clone(session, clone_or_stop())
         raise SystemExit(int(_queue_all(session, chosen, numbers, priority, timeout, wait=wait)))
-    found = find_pull_request(session, numbers[0] if numbers else None, repository)
+    found = None
+    if by_branch := wait and not numbers:
+        repository = repository or repository_of_clone(session, clone_or_stop())
+        found = _continued(session, repository)
+    if found is None:
+        found = find_pull_request(session, numbers[0] if numbers else None, repository)
     bound = None if head == ANY else _head(found, head)
     body = {name: value for name, value in (("head_sha", bound), ("priority", priority)) if value is not None}
-    begun = PendingLanding(session.client.url, found.name, body)
+    begun, of_commit = PendingLanding(session.client.url, found.name, body), _of_commit(session, found)
+    if by_branch:
+        of_commit.keep(str(found.number))
     answer = session.call("POST", f"{found.path}/queue", body, key=begun.key() if wait else None)
-    if answer.status >= 400:
-        begun.forget()
-    session.refuse(answer)
-    if as_json and not wait:
-        echo_json(answer.body)
-    else:
-        echo(_queued(found, answer.body, new=answer.status == 202), err=as_json)
+    if not (wait and _has_landed(session, found, bound, answer)):
+        if answer.status >= 400:
+            begun.forget()
+            of_commit.forget()
+        session.refuse(answer)
+        if as_json and not wait:
+            echo_json(answer.body)
+        else:
+            echo(_queued(found, answer.body, new=answer.status == 202), err=as_json)
     if wait:
         code = _wait(session, found, timeout)
         begun.forget()
+        of_commit.forget()
         raise SystemExit(int(code))
+
+
+def _of_commit(session: Session, found: FoundPullRequest) -> PendingLanding:
+    """Return what keeps the number of the pull request whose landing the checked-out commit waits for."""
+    return PendingLanding(session.client.url, found.repository, {"head_sha": found.local_head})
+
+
+def _continued(session: Session, repository: str) -> FoundPullRequest | None:
+    """Return the pull request for which a command waited that was killed: it may have landed meanwhile."""
+    try:
+        head = clone_or_stop().branch().head_sha
+    except CloneError:
+        return None
+    number = _of_commit(session, FoundPullRequest(repository, 0, head)).kept() or ""
+    return FoundPullRequest(repository, int(number), head, head) if number.isdecimal() else None
+
+
+def _has_landed(session: Session, found: FoundPullRequest, bound: str | None, answer: ApiAnswer) -> bool:
+    """Whether a pull request is refused because it has landed through the queue, with this head."""
+    merged = answer.status == _CONFLICT and answer.body.get("reason") == "merged_elsewhere"
+    if not merged or bound not in (None, found.pushed_head):
+        return False
+    state = session.call("GET", f"{found.path}/queue")
+    return bool(state.status == 200 and state.body["outcome"] == "landed")
 
 
 def _queue_all(
