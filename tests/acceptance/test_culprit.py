@@ -114,7 +114,7 @@ async def test_breakage_is_found_among_what_landed_since_and_its_author_reads_th
         assert branches(world) == []
 
 
-async def test_comment_that_names_a_culprit_says_what_reverts_it_whoever_asked(tmp_path: Path) -> None:
+async def test_comment_that_names_a_culprit_says_what_reverts_it_without_a_command(tmp_path: Path) -> None:
     """P6: not by a command alone, without a second comment; a later result leaves that there."""
     async with a_bench(tmp_path, "name", trains=False) as bench:
         world = bench.world
