@@ -38,7 +38,7 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.NOT_READY: "{sentence} IMQ queues the pull request for {base_branch} as soon as it is ready. {next_step}",
     ReplyKind.REFUSED: "{sentence} {next_step}",
     ReplyKind.DELEGATED: "{author} may queue this pull request for {base_branch} once, by `/queue`, until {until}.",
-    ReplyKind.UNDELEGATED: "{author} may no longer queue this pull request by what somebody delegated.",
+    ReplyKind.UNDELEGATED: "The delegation to {author} is revoked.",
     ReplyKind.NOT_DELEGATED: "Nothing is delegated to {author} on this pull request for {base_branch}.",
     ReplyKind.TRYING: "IMQ tests {head} on {on}, without queueing it. The result will stand here.",
     ReplyKind.TRY_PASSED: "The test of {head} on {on} passed. It queued nothing.",

@@ -41,7 +41,7 @@ HISTORY: Mapping[str, HistoryText] = {
     "failed": HistoryText("Removed from the queue for {base}", {"dequeued_by": ASKED_BY_WHOM}),
     "cancelled": HistoryText("Dequeued from {base}", {"dequeued_by": ASKED_BY_WHOM}),
     "delegated": HistoryText("Queueing delegated to the author", {"by": ASKED_BY}),
-    "undelegated": HistoryText("What was delegated to the author is revoked", {"by": ASKED_BY}),
+    "undelegated": HistoryText("Delegation to the author revoked", {"by": ASKED_BY}),
     "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
     "rebased": HistoryText("New commit by the bot that opened it", {"head": ": {head}"}),
     "shared_update": HistoryText(

@@ -51,7 +51,7 @@ class Revert:
     refused: RejectionError | None = None
     """Why it is not in the queue, if it is not."""
     landed: bool = True
-    """Whether that has landed which is to be reverted."""
+    """Whether what is to be reverted has landed."""
 
 
 @contextmanager

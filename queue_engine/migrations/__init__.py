@@ -117,18 +117,19 @@ async def _migrate(database: Database) -> None:
 
 
 def _upgrade(connection: Connection) -> bool:
-    """Run the missing revisions; return whether there were any."""
-    if _state(connection) is MigrationState.TOO_NEW:
-        present = _present_revision(connection)
+    """Make the tables, or run the missing revisions; return whether there was anything to do."""
+    state, present = _state(connection), _present_revision(connection)
+    if state is MigrationState.TOO_NEW:
         raise MigrationError(
             f"A newer version of IMQ migrated the database to revision {present}, on which this version cannot run. "
             "Install the newer version, or restore a backup made before the upgrade."
         )
-    if _state(connection) is MigrationState.USABLE:
+    if state is MigrationState.USABLE:
         return False
     from queue_engine.migrations import run
 
-    run.upgrade(connection, HEAD)
+    change = run.create if present is None else run.upgrade
+    change(connection, HEAD)
     _store_oldest(connection, OLDEST)
     return True
 
@@ -164,7 +165,6 @@ def _oldest_revision(connection: Connection) -> str | None:
 
 
 def _store_oldest(connection: Connection, oldest: str) -> None:
-    """Store the oldest revision whose code may run on these tables, unless the tables are older than this record."""
-    if inspect(connection).has_table(schema_compatibility.name):
-        connection.execute(delete(schema_compatibility))
-        connection.execute(insert(schema_compatibility).values(id=1, oldest=oldest))
+    """Store the oldest revision whose code may run on these tables."""
+    connection.execute(delete(schema_compatibility))
+    connection.execute(insert(schema_compatibility).values(id=1, oldest=oldest))

@@ -3,7 +3,7 @@
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Index, inspect, text
+from sqlalchemy import DDL, Connection, Index
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from queue_engine.core.database.database import metadata
@@ -15,7 +15,8 @@ _BUSY = (jobs, idempotency_keys, outbox, processes)
 """Tables through which much passes, and in which little stays.
 
 By its defaults PostgreSQL vacuums a table when a fifth of it is dead rows, slowly and in small steps. All rows of a
-table of jobs are dead soon, so its size would follow the largest crowd that ever was.
+table of jobs are dead soon, so its size would follow the largest crowd that ever was. A revision that adds such a table
+changes its settings, too.
 """
 _OFTEN = (
     "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,"
@@ -24,33 +25,30 @@ _OFTEN = (
 )
 
 
-def upgrade(connection: Connection, revision: str) -> None:
-    """Bring the connection's database to `revision`, the newest, in its transaction.
-
-    An empty database gets the tables of the code. PostgreSQL vacuums the busy ones after a thousand dead rows, without
-    pauses.
-    """
-    config = _config()
-    config.attributes["connection"] = connection
-    if inspect(connection).has_table("alembic_version"):
-        command.upgrade(config, revision)
-        return
+def create(connection: Connection, revision: str) -> None:
+    """Make the tables of the code in an empty database, and store `revision`, the newest."""
     for statement in statements(connection.dialect.name):
         connection.execute(statement)
-    if connection.dialect.name == "postgresql":
-        for table in _BUSY:
-            connection.execute(text(f"ALTER TABLE {table.name} SET ({_OFTEN})"))
-    command.stamp(config, revision)
+    command.stamp(_config(connection), revision)
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """Run the revisions that a released database lacks, up to `revision`, in the connection's transaction."""
+    command.upgrade(_config(connection), revision)
 
 
 def statements(dialect: str) -> list[ExecutableDDLElement]:
-    """Return what makes the tables of the code in an empty database, always in one order."""
+    """Return what makes the tables of the code in an empty database, always in one order.
+
+    PostgreSQL vacuums the busy ones after a thousand dead rows, without pauses.
+    """
     made: list[ExecutableDDLElement] = []
     for table in metadata.sorted_tables:
         made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=_place))]
         for index in table.indexes if dialect == "postgresql" else ():
             # Where the tables are declared, its name would load its dialect on SQLite, too: 3 MB.
             index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
+    made += [DDL(f"ALTER TABLE {name} SET ({_OFTEN})") for name in _BUSY if dialect == "postgresql"]
     return made
 
 
@@ -64,8 +62,9 @@ def known() -> tuple[str, ...]:
     return tuple(script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions())
 
 
-def _config() -> Config:
+def _config(connection: Connection | None = None) -> Config:
     config = Config()
+    config.attributes["connection"] = connection
     config.set_main_option("script_location", "queue_engine:migrations")
     config.set_main_option("path_separator", "os")
     return config

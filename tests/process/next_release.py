@@ -34,8 +34,8 @@ def next_release() -> Iterator[None]:
     """Let the code be that of the next release."""
     own = run._config
 
-    def with_next() -> Config:
-        config = own()
+    def with_next(connection: sa.Connection | None = None) -> Config:
+        config = own(connection)
         config.set_main_option("version_locations", f"{Path(run.__file__).parent / 'versions'}:{FOLDER}")
         return config
 

@@ -4,11 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, text
 
-from queue_engine.core.database.database import metadata
+from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry, EntryStatus, Queue, Repository
 from queue_engine.domain.run import Run, RunState
 from queue_engine.store import Transaction
@@ -93,6 +91,25 @@ def changed(entry: Entry, **changes: Any) -> Entry:
     return replace(entry, run=replace(entry.run, **of_run))
 
 
-def differences(connection: Connection) -> list[Any]:
-    """What distinguishes the tables of a database from those of the code."""
-    return list(compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata))
+async def tables_of(database: Database) -> dict[str, Any]:
+    """The database's own description of its tables: constraints, defaults, indexes, and PostgreSQL's settings."""
+    async with database.reading() as connection:
+        return await connection.run_sync(_described)
+
+
+def _described(connection: Connection) -> dict[str, Any]:
+    tables = inspect(connection)
+    found: dict[str, Any] = {}
+    for kind in ("columns", "pk_constraint", "unique_constraints", "check_constraints", "foreign_keys", "indexes"):
+        for (_, table), described in getattr(tables, f"get_multi_{kind}")().items():
+            parts = described if isinstance(described, list) else [described]
+            found[f"{kind} of {table}"] = sorted(str(_as_text(part)) for part in parts)
+    if connection.dialect.name == "postgresql":
+        settings = text("SELECT relname, reloptions FROM pg_class WHERE reloptions IS NOT NULL AND relkind = 'r'")
+        found |= {f"settings of {table}": each for table, each in connection.execute(settings)}
+    return found
+
+
+def _as_text(value: Any) -> Any:
+    """With types and conditions as text, which can be compared."""
+    return {key: _as_text(each) for key, each in value.items()} if isinstance(value, dict) else str(value)

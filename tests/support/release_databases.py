@@ -33,6 +33,10 @@ _INSTANT = "instant"
 _RANDOM = re.compile(r"\b[0-9a-f]{32}\b")
 _OWN = frozenset({"alembic_version", "schema_compatibility", "sqlite_sequence"})
 """Tables that the migrations fill."""
+_REVISIONS = """CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
+"""Alembic's table."""
 
 
 def released() -> dict[str, str]:
@@ -47,7 +51,7 @@ async def load(database: Database, version: str) -> None:
         for statement in content["tables"][database.dialect]:
             await connection.execute(text(statement))
         names = {"revision": content["revision"]}
-        await connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        await connection.execute(text(_REVISIONS))
         await connection.execute(text("INSERT INTO alembic_version VALUES (:revision)"), names)
         await connection.run_sync(_insert, content["rows"])
 

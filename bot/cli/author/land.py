@@ -1,4 +1,4 @@
-"""`imq land`: queue a pull request, and wait until it landed; `imq revert` and `imq reland` take it back and again."""
+"""`imq land`: queue a pull request, and wait until it landed; `imq revert` and `imq reland`: take it back, and land it again."""
 
 import hashlib
 import json
