@@ -91,10 +91,16 @@ def _unmeasured() -> Row:
 async def _tick(bot: Bot) -> float:
     """One round of all loops as the process makes it: what is due, then when the next is."""
     start = time.perf_counter()
-    while await bot.run_due():
-        pass
-    await bot.next_due()
+    await _run_due(bot)
+    for part in (bot.sweeper, bot.worker, bot.scheduler, bot.dispatcher):
+        await part.next_due()
     return time.perf_counter() - start
+
+
+async def _run_due(bot: Bot) -> None:
+    parts = (bot.sweeper, bot.worker, bot.scheduler, bot.dispatcher, bot.feed, bot.watch)
+    while any([await part.run_due() for part in parts]):
+        pass
 
 
 async def _wake_and_tick(bot: Bot) -> float:
@@ -121,8 +127,7 @@ async def bot_with_queues(url: str, directory: Path, count: int, depth: int) -> 
         try:
             await migrate(bot.database)
             await bot.start()
-            while await bot.run_due():
-                pass
+            await _run_due(bot)
             await _fill(bot.database, clock, count, depth, stage.installation.id)
             before = len(stage.server.requests)
             yield bot, lambda: len(stage.server.requests) - before

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
@@ -195,20 +195,6 @@ class Bot:
             random=self._random,
             lost=self.sweeper.schedule_now,
         )
-
-    async def run_due(self) -> bool:
-        """Do all due work, one part after another; return whether there was any."""
-        done = False
-        for part in (self.sweeper, self.worker, self.scheduler, self.dispatcher, self.feed, self.watch):
-            done = await part.run_due() or done
-        return done
-
-    async def next_due(self) -> datetime | None:
-        """Return when work is due next."""
-        sweep = await self.sweeper.next_due()
-        async with self.engine.store.reading() as tx:
-            due = await tx.next_due()
-        return due if sweep is None or (due is not None and due < sweep) else sweep
 
     def end(self) -> None:
         """Drain: finish what is running, start nothing new."""

@@ -331,7 +331,7 @@ _OUTDATED = "outdated_read"
 
 
 def _attempt_of(job: Job) -> webhooks.RequestRetry:
-    """Return how often a request was put off; limits, failures and killed workers do not count."""
+    """Return what the job adds to its webhook; limits, failures and killed workers count as no wait."""
     return webhooks.RequestRetry(
         order=job.seq,
         stored_at=job.created_at,

@@ -6,13 +6,11 @@ May not live here: decisions, GitHub, texts.
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
 from typing import TypeVar
 
 from cachetools import LRUCache
-from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -21,7 +19,6 @@ from queue_engine.core.database.listener import DatabaseNotifier
 from queue_engine.core.database.outage import lost_race
 from queue_engine.core.jobs.dead_letters import DeadLetters, FollowUp, no_follow_up
 from queue_engine.core.jobs.idempotency import Keys
-from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.progress import Meter, NullMeter
 from queue_engine.domain.consent import HeadConsent
@@ -35,10 +32,8 @@ from queue_engine.store.figures import Figures, Processes, RateLimits
 from queue_engine.store.github_tokens import GitHubSecrets, GitHubTokens
 from queue_engine.store.known import KnownFacts, ReconcilerState
 from queue_engine.store.landing_records import LandingKeys, LandingRecords
-from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
 from queue_engine.store.outbox.outbox import CommandReplies, Outbox
 from queue_engine.store.proof_marks import ProofMarks
-from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
 from queue_engine.store.queues import Depths, Pauses, Queues, RedBases, Stalls
 from queue_engine.store.rejections import Rejections, Throttles
 from queue_engine.store.repositories import ConfigFiles, Repositories
@@ -64,8 +59,6 @@ class WakeupKind(StrEnum):
 
 
 _MOST_LEDGERS = 1000
-_STORED = (WakeupKind.JOBS, WakeupKind.QUEUES, WakeupKind.OUTBOX)
-_NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
 
 
 N = TypeVar("N")
@@ -169,15 +162,6 @@ class Transaction:
     @cached_property
     def outbox(self) -> Outbox:
         return Outbox(self.connection, partial(self.due.add, WakeupKind.OUTBOX), dead_letters=self.dead_letters)
-
-    async def dues(self) -> dict[WakeupKind, datetime]:
-        """Return when the next job, queue and outbox item can be claimed; without kinds of which none waits."""
-        found = zip(_STORED, (await self.connection.execute(_NEXT_DUE)).one(), strict=True)
-        return {each: due for each, due in found if due is not None}
-
-    async def next_due(self) -> datetime | None:
-        """Return when the next job, queue or outbox item can be claimed: an instant that may be past, or None."""
-        return min((await self.dues()).values(), default=None)
 
 
 class Store:

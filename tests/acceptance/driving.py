@@ -6,12 +6,19 @@ ten would find nothing, and take longer than everything else that a bot does.
 
 from datetime import datetime
 
+from sqlalchemy import select
+
 from bot.process.wiring import Bot
 from notifications.outbox_dispatcher import OutboxDispatcher
+from queue_engine.core.jobs.job import NEXT_DUE as NEXT_JOB
 from queue_engine.core.jobs.worker import Worker
 from queue_engine.core.timing.clock import Clock
 from queue_engine.executor.scheduler import Scheduler
 from queue_engine.store import WakeupKind
+from queue_engine.store.outbox.outbox import NEXT_DUE as NEXT_ITEM
+from queue_engine.store.queues import NEXT_DUE as NEXT_QUEUE
+
+_NEXT_DUE = select(*(each.scalar_subquery() for each in (NEXT_JOB, NEXT_QUEUE, NEXT_ITEM)))
 
 
 class Driver:
@@ -21,6 +28,7 @@ class Driver:
         """`clock` is the world's; the bot's own may be wrong."""
         self.bot = bot
         self._clock = clock
+        # In the order of `_NEXT_DUE`.
         parts: dict[WakeupKind, Worker | Scheduler | OutboxDispatcher] = {
             WakeupKind.JOBS: bot.worker,
             WakeupKind.QUEUES: bot.scheduler,
@@ -35,7 +43,9 @@ class Driver:
         for _, _, rung in self._parts:
             rung.clear()
         async with self.bot.engine.store.reading() as tx:
-            self._dues = await tx.dues()
+            found = (await tx.connection.execute(_NEXT_DUE)).one()
+        dues = zip(self._parts, found, strict=True)
+        self._dues = {topic: due for (topic, *_), due in dues if due is not None}
         others = (await self.bot.sweeper.next_due(), await self.bot.watch.next_due())
         due = min([*self._dues.values(), *(each for each in others if each is not None)], default=None)
         return None if due is None else due - (self.bot.clock.now() - self._clock.now())

@@ -3,8 +3,8 @@
 Tests act as people do, then let the world run until something is true. Nothing sleeps: when
 nothing is due, the clock jumps to the next due instant.
 
-`Bot.run_due` and `Bot.next_due` exist for that; `bot/process/lifecycle.py` drives the same parts in real time. Hours
-of CI take milliseconds.
+`driving.py` drives the parts of the bot for that; `bot/process/lifecycle.py` drives them in real time. Hours of CI take
+milliseconds.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

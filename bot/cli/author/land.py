@@ -1,4 +1,4 @@
-"""`imq land`: queue a pull request, and wait until it landed; `imq revert` and `imq reland`: take it back, and land it again."""
+"""`imq land`, `imq revert`, `imq reland`: queue a pull request and wait for it, take one back, land it again."""
 
 import hashlib
 import json
