@@ -22,7 +22,7 @@ from tests.support.setup_process import ROOT, World, world
 
 pytestmark = pytest.mark.process
 
-GUIDE = read("docs/first-ten-minutes.md")
+GUIDE, _, _ = read("docs/first-ten-minutes.md").partition("## The same without GitHub")
 HOME, CHANNEL = "http://127.0.0.1:8080", "https://smee.io/CHANNEL"
 _WRITES = {
     "POST /repos/{owner}/{repo}/issues/{number}/comments",
@@ -96,7 +96,7 @@ async def typed(command: str, folder: Path, environment: Mapping[str, str]) -> A
 
 
 def commands() -> list[list[tuple[str, str]]]:
-    """Return each block of commands in the guide, a command with the comment beside it."""
+    """Return each block of commands of the guide on GitHub, a command with the comment beside it."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.M | re.S)
     lines = [[line.partition("  #") for line in block.splitlines()] for block in blocks]
     return [[(command.strip(), comment.strip()) for command, _, comment in block] for block in lines]
