@@ -258,15 +258,21 @@ class CandidateCleanup:
         await self.cancel_workflows(repository, tip, {branch})
         for draft in drafts:
             await self._is_forbidden(repository, branch, github.close_pull_request(repository, draft.number))
-        deleting = github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
-        if not await self._is_forbidden(repository, branch, deleting):
-            _log.info("lost_branch_deleted", repository=repository.full_name, branch=branch)
-            return False
-        # GitHub may have no such mutation, and this request names no tip: somebody may have pushed since the proof.
-        found = await github.branch_tip(repository, branch)
-        if found is None or found.sha != tip:
-            return False
-        return await self._is_forbidden(repository, branch, github.delete_branch(repository, branch))
+        return await self._is_forbidden(repository, branch, self._delete_at(repository, branch, tip))
+
+    async def _delete_at(self, repository: Repository, branch: str, tip: str) -> bool:
+        """Delete a branch at this tip; False if it is at another one: somebody has pushed since the proof."""
+        github = self._engine.github
+        try:
+            await github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
+        except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
+            # GitHub may have no such mutation, and the other request names no tip.
+            found = await github.branch_tip(repository, branch)
+            if found is None or found.sha != tip:
+                return found is None
+            await github.delete_branch(repository, branch)
+        _log.info("candidate_branch_deleted", repository=repository.full_name, branch=branch)
+        return True
 
     async def is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
         """Whether GitHub's activity shows that IMQ made this branch, and that no other account pushed."""
@@ -334,17 +340,17 @@ class CandidateCleanup:
         return forbidden
 
     async def delete_own(self, repository: Repository, branch: str, made: str | None) -> bool:
-        """Delete a branch that IMQ made, if it is there; whether there is none of somebody else's, which stays.
+        """Delete a branch that IMQ made, if it is there; False if one stays that may be somebody else's.
 
         IMQ left it at the commit `made`, or GitHub's activity shows that it made the branch.
         """
+        if made is not None and await self._delete_at(repository, branch, made):
+            return True
         found = await self._engine.github.branch_tip(repository, branch)
         if found is None:
             return True
-        if found.sha != made and not await self.is_proved(repository, branch, found.sha):
-            return False
-        await self._engine.github.delete_branch(repository, branch)
-        return True
+        proved = await self.is_proved(repository, branch, found.sha)
+        return proved and await self._delete_at(repository, branch, found.sha)
 
     async def cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.

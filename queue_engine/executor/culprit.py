@@ -32,6 +32,7 @@ from queue_engine.domain.policy import Candidates, CulpritPolicy
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Engine
 from queue_engine.effects.landings import announce_culprit, checks_of
+from queue_engine.executor.candidate import EXISTS
 from queue_engine.executor.cleanup import TRY_AGAIN, CandidateCleanup, until_permitted
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.culprit import CulpritResult, judge_culprit
@@ -94,6 +95,7 @@ class CulpritSteps:
     def __init__(self, engine: Engine, queue: Queue, policy: Policy) -> None:
         self._engine, self._queue, self._policy = engine, queue, policy
         self._github, self._repository = engine.github, queue.repository
+        self._cleanup = CandidateCleanup(engine)
 
     async def begin(self, tip: str, check: str, former: Sequence[CulpritRecord], tries: int) -> Hold | None:
         """Begin a search, unless the base has moved on, passes by now, or failed before: that search has ended."""
@@ -266,8 +268,15 @@ class CulpritSteps:
     async def _take_result(self, search: CulpritRecord, test: CommitCheck) -> CulpritRecord | Hold:
         sha = search.commits[test.place].sha
         if not test.published:
-            await self._publish(search, test, sha)
-            return await self._save(replace(search, testing=replace(test, published=True)))
+            if await self._publish(search, test, sha):
+                return await self._save(replace(search, testing=replace(test, published=True), polls=0))
+            if search.polls < _MOST_UNREAD:
+                # GitHub's activity may not show yet what a former job did before it died.
+                await self._save(replace(search, polls=search.polls + 1))
+                return Hold(_SOON)
+            if search.tests >= _MOST_READ:
+                return await self._give_up(search)
+            return await self._save(replace(search, testing=None, polls=0))
         runs = await self._github.workflow_runs(self._repository, sha)
         own = [each for each in runs if each.branch == test.branch]
         report = await self._report(sha, _check_of(search), own) if own else None
@@ -276,36 +285,46 @@ class CulpritSteps:
             if self._engine.clock.now() < test.since + limit:
                 return await self._wait(search)
             return await self._give_up(search)
-        await self._unpublish(test)
+        await self._unpublish(test, sha)
         return await self._with_result(replace(search, testing=None, polls=0), test.place, report)
 
-    async def _publish(self, search: CulpritRecord, test: CommitCheck, sha: str) -> None:
-        """Create the branch, and start CI on it; a former job may have done that before it died."""
-        with suppress(Invalid):
+    async def _publish(self, search: CulpritRecord, test: CommitCheck, sha: str) -> bool:
+        """Create the branch, and start CI on it; False if there is one that may be somebody else's.
+
+        A former job may have created it before it died.
+        """
+        try:
             await self._github.create_branch(self._repository, test.branch, sha)
+        except Invalid as refusal:
+            exists = EXISTS in refusal.message.lower()
+            if exists and not await self._cleanup.is_proved(self._repository, test.branch, sha):
+                return False
         if search.trigger is CandidateTrigger.DISPATCH:
             for path in search.workflows:
                 with suppress(Invalid, NotFound):
                     await self._github.dispatch_workflow(self._repository, path, test.branch, {})
+        return True
 
     async def _give_up(self, search: CulpritRecord) -> CulpritRecord:
         """End a search without another result: no run of it has a use any more, and nothing contradicts its culprit."""
         if (test := search.testing) is not None:
             sha = search.commits[test.place].sha
-            await CandidateCleanup(self._engine).cancel_workflows(self._repository, sha, {test.branch})
-            await self._unpublish(test)
+            if test.published:
+                await self._cleanup.cancel_workflows(self._repository, sha, {test.branch})
+            await self._unpublish(test, sha)
         return await self._end(search, CulpritOutcome.UNCERTAIN if search.named is None else CulpritOutcome.NAMED)
 
-    async def _unpublish(self, test: CommitCheck) -> None:
-        """Delete the branch, unless a rule keeps it. Raises Forbidden while a permission is missing."""
+    async def _unpublish(self, test: CommitCheck, sha: str) -> None:
+        """Delete the branch, unless a rule keeps it or somebody pushed. Raises Forbidden while a permission lacks."""
         try:
-            await self._github.delete_branch(self._repository, test.branch)
+            if await self._cleanup.delete_own(self._repository, test.branch, sha if test.published else None):
+                return
+            why = "it is not proved to be IMQ's"
         except (Forbidden, Invalid, HeadConflict, MergeError) as refusal:
             if isinstance(refusal, Forbidden) and refusal.lacking:
                 raise
-            _log.info(
-                "not_cleaned_up", repository=self._repository.full_name, what=test.branch, message=refusal.message
-            )
+            why = refusal.message
+        _log.info("not_cleaned_up", repository=self._repository.full_name, what=test.branch, message=why)
 
     async def _name(self, search: CulpritRecord) -> None:
         """Name the culprit at once: further tests may show whether independent runs agree."""

@@ -182,7 +182,7 @@ class RunRequests:
         for branch in try_branches(base, pull.number):
             # A process that died may have left it at any commit.
             if not await self._cleanup.delete_own(repository, branch, facts.get("built")):
-                return ReplyKind.TRY_ENDED, f"somebody else made the branch {branch}"
+                return ReplyKind.TRY_ENDED, f"the branch {branch} exists, and nothing proves that IMQ made it"
         built, conflict = await self._build(repository, pull, tip.sha, before)
         facts["built"] = built
         if conflict is not None:

@@ -258,7 +258,7 @@ async def test_culprit_is_reverted_without_being_asked_only_after_runs_agree_and
         assert all(each.revert is None for each in (await bench.searches())[:-1])
 
 
-WRITES = ("rerun", "create_branch", "delete_branch", "revert_pull_request")
+WRITES = ("rerun", "create_branch", "update_refs", "revert_pull_request")
 
 
 def kill_after(world: World, names: list[str]) -> list[str]:
@@ -399,3 +399,23 @@ async def test_branch_of_a_search_under_way_is_no_lost_one(tmp_path: Path) -> No
         await world.pass_time(timedelta(seconds=30))
         assert branches(world) == before
         assert (await bench.found()).culprit == bad.number
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+async def test_branch_of_a_person_under_the_name_of_a_test_stays(tmp_path: Path, pushed: bool) -> None:
+    """The search takes the next name. It also leaves a branch of its own to which somebody pushed."""
+    async with a_bench(tmp_path, "name", trains=False) as bench:
+        world = bench.world
+        good, bad = await bench.land("good", "bad")
+        theirs = "imq/main/culprit-1-1"
+        if not pushed:
+            # At the commit that IMQ tests first, so that its tip is no proof.
+            world.repository.create_branch(theirs, good.record.merge_commit_sha, by="mona")
+        bench.bad.add("bad.py")
+        if pushed:
+            await world.until(lambda: bool(branches(world)))
+            assert branches(world) == [theirs]
+            world.repository.push(theirs, {"mine.py": "mine\n"}, "Mine", by="mona")
+        tip = world.repository.sha(theirs)
+        assert (await bench.found()).culprit == bad.number
+        assert (branches(world), world.repository.sha(theirs)) == ([theirs], tip)

@@ -1,5 +1,6 @@
 """A search for the culprit, step by step: which answers of GitHub count, and how it ends without one."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from queue_engine.domain.culprit import (
 from queue_engine.domain.errors import Forbidden
 from queue_engine.domain.facts import Branch, CheckReport, CheckState, WorkflowRun
 from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Engine
 from queue_engine.executor.culprit import CulpritSteps, find_culprit
@@ -71,8 +73,8 @@ class GitHub:
     async def create_branch(self, _repository: object, branch: str, _sha: str) -> None:
         self.wrote.append(("create", branch))
 
-    async def delete_branch(self, _repository: object, branch: str) -> None:
-        self.wrote.append(("delete", branch))
+    async def update_refs(self, _repository: object, updates: Sequence[BranchUpdate]) -> None:
+        self.wrote += [("delete", each.branch) for each in updates]
 
     async def cancel_run(self, _repository: object, run: int) -> None:
         self.wrote.append(("cancel", run))
