@@ -6,8 +6,8 @@ and to no push since.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -17,10 +17,11 @@ import structlog
 from queue_engine.admission.case import Case, InOrder
 from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
+from queue_engine.core.jobs.idempotency import NewKey
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.culprit import REVERTED
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound, StaleRead
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound, RequestOrderError, StaleRead
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import EntryOrder, Repository
 from queue_engine.domain.policy import CulpritPolicy
@@ -28,6 +29,7 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.effects.landings import announce_culprit
 from queue_engine.effects.notices import announce_revert
+from queue_engine.rules.consent import made_by
 from queue_engine.store import Transaction
 
 _log = structlog.get_logger("imq.reverts")
@@ -35,6 +37,8 @@ _log = structlog.get_logger("imq.reverts")
 _AT_MOST, _AT_MOST_IN = 3, timedelta(hours=1)
 """The most reverts in a repository that no one asked for, and in what time."""
 _HOTFIX = EntryOrder(hotfix=True, preempts=True, fixes_base=True)
+_AGAIN = timedelta(seconds=5)
+"""When a job asks again whether another request has opened the revert."""
 _MARK = "<!-- imq revert {number} -->"
 
 
@@ -134,11 +138,11 @@ async def queue_revert(
 async def _made_head(engine: Engine, repository: Repository, revert: PullRequest) -> str | None:
     """Return the commit that GitHub made for a revert, where a job died before it stored that; None: not proved.
 
-    GitHub's history of the branch proves it: a single move, by IMQ. Commits prove nothing, as people choose what theirs
-    say.
+    GitHub's history of the branch proves it: its creation, by IMQ, and no other move. Commits prove nothing, as people
+    choose what theirs say.
     """
     pushes = await engine.github.head_pushes(repository, revert)
-    own = len(pushes) == 1 and pushes[0].by == await engine.github.own_login()
+    own = len(pushes) == 1 and made_by(await engine.github.own_login(), pushes, pushes[0].after)
     return pushes[0].after if own else None
 
 
@@ -180,37 +184,58 @@ async def revert_culprit(engine: Engine, job: Job) -> None:
         await announce_culprit(change, queue, search, policy)
 
 
+@asynccontextmanager
+async def _alone(engine: Engine, repository: Repository, number: int) -> AsyncIterator[None]:
+    """Have one job or call at a time open the revert of a pull request. Raises RequestOrderError in the others."""
+    its_own = f"{repository.id}:{number}"
+    async with engine.store.transaction() as tx:
+        begun = await tx.keys.begin(
+            REVERTED, its_own, endpoint=REVERTED, request_hash="", now=engine.clock.now(), lease=engine.lease
+        )
+    if not isinstance(begun, NewKey):
+        raise RequestOrderError("another request opens the revert", retry_after=_AGAIN)
+    try:
+        yield
+    finally:
+        async with engine.store.transaction() as tx:
+            await tx.keys.abandon(begun)
+
+
 async def open_revert(
     engine: Engine, repository: Repository, pull: PullRequest, *, by: str, title: str | None = None
 ) -> Revert:
-    """Open the revert of a landed pull request, or return the open one that IMQ opened before. Raises GitHubError."""
-    github, mark = engine.github, _MARK.format(number=pull.number)
-    opened = await github.latest_pull_requests(repository)
-    own_login = await github.own_login()
-    async with engine.store.reading() as tx:
-        last = await _last_revert(tx, repository.id, pull.number)
-    known: int | None = last.get("revert")
-    found = next((each.number for each in opened if mark in each.body and each.author == own_login), None)
-    if known is not None and found is None:
-        with _lagging():
-            former = await github.pull_request(repository, known)
-        found = known if former.open else None
-    head: str | None = last.get("head") if found == known else None
-    if found is None:
-        body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
-        try:
-            title = title or f'Revert "{pull.title}"'
-            found, head = await github.revert_pull_request(repository, pull.node_id, title, body)
-        except (Forbidden, Invalid) as refusal:
-            return Revert(detail=refusal.message)
-    if found != known:
-        data = {"by": by, "revert": found} | ({} if head is None else {"head": head})
-        policy = await engine.policies.of(repository, pull.base_branch)
-        async with engine.change() as change:
-            queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
-            await change.record(REVERTED, queue, number=pull.number, data=data)
-            await announce_revert(change.tx, repository, pull.number, found, policy, change.now)
-    return Revert(found, head)
+    """Open the revert of a landed pull request, or return the open one that IMQ opened before.
+
+    Raises GitHubError, and RequestOrderError while another request opens it.
+    """
+    async with _alone(engine, repository, pull.number):
+        github, mark = engine.github, _MARK.format(number=pull.number)
+        opened = await github.latest_pull_requests(repository)
+        own_login = await github.own_login()
+        async with engine.store.reading() as tx:
+            last = await _last_revert(tx, repository.id, pull.number)
+        known: int | None = last.get("revert")
+        found = next((each.number for each in opened if mark in each.body and each.author == own_login), None)
+        if known is not None and found is None:
+            with _lagging():
+                former = await github.pull_request(repository, known)
+            found = known if former.open else None
+        head: str | None = last.get("head") if found == known else None
+        if found is None:
+            body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
+            try:
+                title = title or f'Revert "{pull.title}"'
+                found, head = await github.revert_pull_request(repository, pull.node_id, title, body)
+            except (Forbidden, Invalid) as refusal:
+                return Revert(detail=refusal.message)
+        if found != known:
+            data = {"by": by, "revert": found} | ({} if head is None else {"head": head})
+            policy = await engine.policies.of(repository, pull.base_branch)
+            async with engine.change() as change:
+                queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
+                await change.record(REVERTED, queue, number=pull.number, data=data)
+                await announce_revert(change.tx, repository, pull.number, found, policy, change.now)
+        return Revert(found, head)
 
 
 async def revert_of(tx: Transaction, repository_id: int, number: int) -> int | None:

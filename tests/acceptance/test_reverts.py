@@ -1,6 +1,8 @@
 """People take back what landed, and land it again, by the API, the pages and the command line: as by `/revert`."""
 
+import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,24 @@ async def test_api_reverts_and_relands_for_those_who_may_by_a_command(
     lines = [json.loads(line) async for line in audit_lines(world.bot.engine.store, None)]
     logged = [(each["number"], each["by"], each["data"]["revert"]) for each in lines if each["action"] == "reverted"]
     assert logged == [(pull.number, "mona", revert), (revert, "mona", again.body["opened"])]
+
+
+@pytest.mark.parametrize("way", ["revert", "reland"])
+async def test_calls_at_once_open_one_pull_request(world: World, mona: Caller, way: str) -> None:
+    """P2: a double click, or two people, or two programs."""
+    pull = await landed(world)
+    path = f"{HOME}/pulls/{pull.number}"
+    if way == "reland":
+        await until_merged(world, (await mona.ask("POST", f"{path}/revert")).body["opened"])
+    before = len(world.repository.record.pulls)
+    calls = asyncio.gather(*(mona.ask("POST", f"{path}/{way}") for _ in range(3)))
+    while not calls.done():
+        await asyncio.sleep(0)
+        if world.clock.sleeping[timedelta(seconds=1)]:
+            await world.pass_time(timedelta(seconds=1))
+    answers = {(each.status, each.body["opened"], each.body["queued"]) for each in await calls}
+    assert len(world.repository.record.pulls) == before + 1
+    assert answers == {(200, before + 1, way == "revert")}
 
 
 async def test_revert_that_github_refuses_or_somebody_pushed_to_says_so(world: World, mona: Caller) -> None:

@@ -192,6 +192,7 @@ MADE = HeadPush("0" * 40, REVERT.head_sha, NOW, "imq[bot]")
     [
         ((), Reason.HEAD_CHANGED),
         ((replace(MADE, by="mona"),), Reason.HEAD_CHANGED),
+        ((replace(MADE, before="pushed"),), Reason.HEAD_CHANGED),
         ((replace(MADE, after="another"),), Reason.HEAD_CHANGED),
         ((replace(MADE, before="made"), replace(MADE, after="made")), Reason.HEAD_CHANGED),
         ((MADE,), Reason.LABEL_WITHOUT_RIGHT),
