@@ -9,14 +9,13 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from bot.web.live.streams import CHECK_INTERVAL
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.store.sessions import MOST
 from tests.acceptance.browsing import HOME, SETTINGS, Browser, allow_login
 from tests.acceptance.failed_requests import dead_label
 from tests.acceptance.project import FILES
 from tests.acceptance.streams import reading, reading_at
-from tests.acceptance.test_event_streams import rest
+from tests.acceptance.test_event_streams import until_end
 from tests.acceptance.world import LABEL, World, a_world
 from tests.support.real_time import LIMIT
 
@@ -141,9 +140,7 @@ async def test_stream_ends_with_the_session_that_opened_it(site: World, session:
     address = f"http://127.0.0.1:{site.runner.addresses[0][1]}/events"
     async with reading_at(address, {"Host": "imq.test", "Cookie": cookies}) as stream:
         await mona.press("/account", "/logout/everywhere")
-        await rest()
-        await site.pass_time(CHECK_INTERVAL)
-        assert "log in" in (await stream.next("end")).data
+        assert "log in" in (await until_end(site, stream)).data
 
 
 async def test_account_of_a_machine_cannot_log_in(site: World, session: aiohttp.ClientSession) -> None:

@@ -1,5 +1,6 @@
 """Live pages in a real browser: they follow the stream, poll where there is none, and keep what a person is doing."""
 
+import asyncio
 import re
 from datetime import timedelta
 from typing import Any
@@ -138,10 +139,11 @@ async def test_person_who_loses_the_right_sees_the_page_end(site: World, browser
         site.repository.record.private = True
         del site.repository.record.collaborators["reader"]
         second = await queue(site, "second")
-        for _ in range(7):
+        ended = asyncio.ensure_future(page.get_by_text("IMQ has no such page").wait_for())
+        while not ended.done():
             await rest()
             await site.pass_time(CHECK_INTERVAL)
-        await page.get_by_text("IMQ has no such page").wait_for()
+        await ended
         assert await page.get_by_text(f"#{second.number}").count() == 0
 
 

@@ -11,7 +11,7 @@ _NOTES = (
 
 _LABELER = "Have a workflow, Dependabot or Renovate set the trigger label, and `who_may_queue.people` name the bot."
 _UPDATES = "IMQ updates the pull request at the front alone, which saves CI runs, and those with `update_label`."
-_IGNORED = "IMQ updates a pull request whoever opened it; Kodiak neither updates these nor lands one that is behind."
+_IGNORED = "IMQ updates pull requests of every author; Kodiak neither updates these nor lands one that is behind."
 _DEPENDENCIES = "IMQ does not read versions from titles. " + _LABELER
 
 _MISSING = {
