@@ -15,7 +15,7 @@ from tests.acceptance.browsing import HOME, SETTINGS, Browser, allow_login
 from tests.acceptance.failed_requests import dead_label
 from tests.acceptance.project import FILES
 from tests.acceptance.streams import reading, reading_at
-from tests.acceptance.test_event_streams import until_end
+from tests.acceptance.test_event_streams import until_sent
 from tests.acceptance.world import LABEL, World, a_world
 from tests.support.real_time import LIMIT
 
@@ -140,7 +140,7 @@ async def test_stream_ends_with_the_session_that_opened_it(site: World, session:
     address = f"http://127.0.0.1:{site.runner.addresses[0][1]}/events"
     async with reading_at(address, {"Host": "imq.test", "Cookie": cookies}) as stream:
         await mona.press("/account", "/logout/everywhere")
-        assert "log in" in (await until_end(site, stream)).data
+        assert "log in" in (await until_sent(site, stream)).data
 
 
 async def test_account_of_a_machine_cannot_log_in(site: World, session: aiohttp.ClientSession) -> None:
