@@ -287,9 +287,9 @@ async def test_sqlite_on_a_full_disk_refuses_clearly_and_goes_on_when_there_is_r
             "failing": ["database"],
             "why": {"database": _FULL},
         }
-        told = _warnings_of(theatre, OutageKind.FULL)
-        assert {line["advice"] for line in told} == {_FULL}
-        assert len(told) <= 4, told
+        lines = _warnings_of(theatre, OutageKind.FULL)
+        assert {line["advice"] for line in lines} == {_FULL}
+        assert len(lines) <= 4, lines
         small_disk.free()
         await theatre.until(lambda: during.merged)
         assert await readiness_of(theatre, 200) == {"status": "ready"}
