@@ -3,9 +3,9 @@
 The branch of a landed pull request is deleted where a repository wants that, and nothing else uses it.
 
 After a run that ended, IMQ cancels its CI, closes its draft, deletes its branches, then forgets it. Everything is found
-by the run's record, and each request may be repeated. A branch that somebody else made stays, also under the name of a
-run's branch. A restored backup lacks the records of later runs. IMQ deletes their branches only where GitHub's activity
-shows that its App made them, and that no other account pushed. Any other is named in the log, and by `imq doctor`.
+by the run's record, and each request may be repeated. A branch is deleted at the commit where IMQ left it. Any other
+tip stays, unless GitHub's activity shows that the App of IMQ made the branch, and that no other account pushed. So does
+the branch of a run that a restored backup lacks. The log names each branch that stays, and so does `imq doctor`.
 
 GitHub marks a pull request as merged once its base branch contains its head. Usually that takes seconds, now and then
 hours (bors-ng #1605); some stay open until GitHub's support marks them (eclipse-openj9/openj9-website #280). IMQ closes
@@ -35,11 +35,11 @@ from queue_engine.domain.errors import (
     WriteRefused,
     naming,
 )
-from queue_engine.domain.facts import MergeMethod, PullRequest
+from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.notice import Notice, NoticeKind
-from queue_engine.domain.port import BranchUpdate
+from queue_engine.domain.port import BranchUpdate, GitHub
 from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import is_landed_on
@@ -60,7 +60,7 @@ _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 CLEAN_JOB = "clean_candidate"
 """Kind of the job that deletes the branches of a run that ended, and closes its pull request."""
 
-_FORBIDDEN = "forbidden"
+_FORBIDDEN, _NEWER = "forbidden", "it has newer commits"
 
 TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
 """While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
@@ -120,8 +120,8 @@ class Cleanup:
             if not pull.merged and job.claims < _POLLS:
                 return Hold(_POLL_AFTER)
             kept = await self._why_kept(queue, pull, head)
-            if kept is None:
-                await github.delete_branch(repository, pull.head_branch)
+            if kept is None and not await _delete_at(github, repository, pull.head_branch, head):
+                kept = _NEWER
         except (Forbidden, Invalid, NotFound) as refusal:
             kept = refusal.message
         event = "branch_deleted" if kept is None else "branch_kept"
@@ -143,10 +143,23 @@ class Cleanup:
         if tip.protected:
             return "it is protected"
         if tip.sha != head_sha:
-            return "it has newer commits"
+            return _NEWER
         if await self._engine.github.is_in_use(repository, branch):
             return "another open pull request needs it"
         return None
+
+
+async def _delete_at(github: GitHub, repository: Repository, branch: str, tip: str) -> bool:
+    """Delete a branch at this tip; False if it is at another one: somebody has pushed. Raises GitHubError."""
+    try:
+        await github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
+    except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
+        # GitHub may have no such mutation, and the other request names no tip.
+        found = await github.branch_tip(repository, branch)
+        if found is None or found.sha != tip:
+            return found is None
+        await github.delete_branch(repository, branch)
+    return True
 
 
 def until_permitted(job: Job) -> Hold | None:
@@ -209,8 +222,7 @@ class CandidateCleanup:
             closing = self._engine.github.close_pull_request(repository, run.pull_request)
             forbidden = await self._is_forbidden(repository, run.id, closing)
         if job.request["branches"]:
-            made = bool(job.request.get("made"))
-            forbidden = await self._delete_branches(repository, run, made=made) or forbidden
+            forbidden = await self._delete_branches(repository, run) or forbidden
         if forbidden and (again := until_permitted(job)) is not None:
             return again
         async with self._engine.store.transaction() as transaction:
@@ -258,32 +270,15 @@ class CandidateCleanup:
         await self.cancel_workflows(repository, tip, {branch})
         for draft in drafts:
             await self._is_forbidden(repository, branch, github.close_pull_request(repository, draft.number))
-        return await self._is_forbidden(repository, branch, self._delete_at(repository, branch, tip))
-
-    async def _delete_at(self, repository: Repository, branch: str, tip: str) -> bool:
-        """Delete a branch at this tip; False if it is at another one: somebody has pushed since the proof."""
-        github = self._engine.github
-        try:
-            await github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
-        except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
-            # GitHub may have no such mutation, and the other request names no tip.
-            found = await github.branch_tip(repository, branch)
-            if found is None or found.sha != tip:
-                return found is None
-            await github.delete_branch(repository, branch)
-        _log.info("candidate_branch_deleted", repository=repository.full_name, branch=branch)
-        return True
+        return await self._is_forbidden(repository, branch, self.delete_own(repository, branch, tip))
 
     async def is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
         """Whether GitHub's activity shows that IMQ made this branch, and that no other account pushed."""
         github = self._engine.github
         return made_by(await github.own_login(), await github.branch_pushes(repository, branch), tip)
 
-    async def _delete_branches(self, repository: Repository, run: Run, *, made: bool) -> bool:
-        """Delete the branches of a run, in one request if both are there; whether a permission is missing for that.
-
-        `made`: the pass that ended the run had made its build branch, or had found it where IMQ makes it.
-        """
+    async def _delete_branches(self, repository: Repository, run: Run) -> bool:
+        """Delete the branches of a run, in one request if both are there; whether a permission is missing for that."""
         github, branches = self._engine.github, run.branches
         if run.published_at is not None and len(branches) > 1:
             try:
@@ -296,36 +291,16 @@ class CandidateCleanup:
             else:
                 return False
         forbidden = False
-        for branch in branches:
-            if (made and branch == run.build_branch) or await self._is_own(repository, run, branch):
-                deleting = github.delete_branch(repository, branch)
-                forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
-        return forbidden
-
-    async def _is_own(self, repository: Repository, run: Run, branch: str) -> bool:
-        """Whether IMQ made this branch: a person may have taken its name before.
-
-        If the record does not say so, IMQ was killed before it stored that, and the branch shows what IMQ did.
-        """
-        built = [each.commit for each in run.members if each.commit is not None and not each.reused]
-        if run.published_at is not None if branch == run.branch else built:
-            return True
-        github = self._engine.github
-        found = await github.branch_tip(repository, branch)
-        if found is None:
-            return False
-        if branch == run.branch:
-            return found.sha == run.candidate or await self.is_proved(repository, branch, found.sha)
         tip = next((each.commit for each in reversed(run.members) if each.commit is not None), run.base_tip)
-        if found.sha == tip:
-            return True
-        left = next((each for each in run.members if each.commit is None), None)
-        if left is not None:
-            parents = (await github.commit(repository, found.sha)).parents
-            if parents == (tip, left.head_sha) or (left.method is MergeMethod.SQUASH and parents == (tip,)):
-                return True
-        # A restored backup may lack what became of the run, or the branch may be another run's of the same id.
-        return await self.is_proved(repository, branch, found.sha)
+        left = next((each.head_sha for each in run.members if each.commit is None), None)
+        for branch in branches:
+            if branch == run.branch:
+                deleting = self.delete_own(repository, branch, run.candidate)
+            else:
+                # A process that died may have merged the next member, and not stored that.
+                deleting = self.delete_own(repository, branch, tip, merged=(tip, left))
+            forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
+        return forbidden
 
     async def remove(
         self, repository: Repository, branches: Iterable[str], draft: int | None = None, *, made: str | None = None
@@ -339,18 +314,31 @@ class CandidateCleanup:
             forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
         return forbidden
 
-    async def delete_own(self, repository: Repository, branch: str, made: str | None) -> bool:
+    async def delete_own(
+        self,
+        repository: Repository,
+        branch: str,
+        made: str | None,
+        *,
+        merged: tuple[str | None, str | None] = (None, None),
+    ) -> bool:
         """Delete a branch that IMQ made, if it is there; False if one stays that may be somebody else's.
 
-        IMQ left it at the commit `made`, or GitHub's activity shows that it made the branch.
+        IMQ left it at the commit `made`, or at a merge with the parents `merged`, or GitHub's activity shows that it
+        made the branch, and that no other account pushed.
         """
-        if made is not None and await self._delete_at(repository, branch, made):
+        github = self._engine.github
+        if made is not None and await _delete_at(github, repository, branch, made):
+            _log.info("candidate_branch_deleted", repository=repository.full_name, branch=branch)
             return True
-        found = await self._engine.github.branch_tip(repository, branch)
+        found = await github.branch_tip(repository, branch)
         if found is None:
             return True
-        proved = await self.is_proved(repository, branch, found.sha)
-        return proved and await self._delete_at(repository, branch, found.sha)
+        proved = None not in merged and (await github.commit(repository, found.sha)).parents == merged
+        if not proved and not await self.is_proved(repository, branch, found.sha):
+            _log.warning("branches_not_proved", repository=repository.full_name, branches=[branch])
+            return False
+        return await _delete_at(github, repository, branch, found.sha)
 
     async def cancel_workflows(self, repository: Repository, candidate: str, branches: Collection[str]) -> None:
         """Cancel the workflow runs on the candidate that are under way, which frees their runners.

@@ -546,7 +546,6 @@ class TrainState:
                 "run": ended.id,
                 "queue_id": ended.queue_id,
                 "branches": kept,
-                "made": ended.id in self.on_tip,
                 "cancels": why != "landed",
             },
             process_id=f"{CLEAN_JOB}:{ended.id}",

@@ -120,7 +120,7 @@ CALLS = {
     "label": Called(r"^POST .*/labels$", queue_only),
     "label_removal": Called(r"^DELETE .*/labels/"),
     "permission": Called(r"^GET .*/collaborators/", unlisted),
-    "landed_branch": Called(r"^DELETE .*/git/refs/", unlisted),
+    "landed_branch": Called(r"^POST /graphql", unlisted, query="mutation UpdateRefs"),
     "redelivery": Called(r"^POST /app/hook/deliveries/", unheard),
     "merge_of_a_member": Called(r"^PUT .*/merge$", train(method="squash")),
     "merges": Called(r"^POST .*/merges$", train()),

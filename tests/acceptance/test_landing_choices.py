@@ -218,7 +218,8 @@ async def test_branch_with_rules_or_a_queue_of_its_own_is_kept(world: World) -> 
         await lands(world, pull, within=CI_TIME * 2)
     assert {"guarded", "develop"} <= set(branches(world))
     # GitHub is not even asked: it might let an App do it.
-    assert [one.path.rpartition("/")[2] for one in world.server.requests if "/git/refs/" in one.path] == ["feature"]
+    sent = [one.body["variables"] for one in world.server.requests.of("POST /graphql")]
+    assert [ref["name"] for each in sent for ref in each.get("updates", ())] == ["refs/heads/feature"]
 
 
 async def test_branch_that_went_on_after_it_landed_is_kept(world: World) -> None:
@@ -231,6 +232,19 @@ async def test_branch_that_went_on_after_it_landed_is_kept(world: World) -> None
     )
     await lands(world, pull)
     assert "topic" in branches(world)
+
+
+async def test_branch_to_which_somebody_pushes_as_it_is_deleted_is_kept(world: World) -> None:
+    """P4: the request names the commit that landed."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    pull = await green(world, "topic")
+    uses = "GET /repos/{owner}/{repo}/pulls"
+    world.meanwhile(
+        uses, lambda: world.repository.push("topic", {"next.py": "next\n"}, "Next", by="mona"), phase="after"
+    )
+    await lands(world, pull)
+    assert "topic" in branches(world)
+    assert world.server.on_request is None, "the push happened"
 
 
 async def test_branch_deleted_twice_or_not_by_permission_is_no_failure(world: World) -> None:

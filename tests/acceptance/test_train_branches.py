@@ -10,6 +10,7 @@ from tests.acceptance.callers import caller
 from tests.acceptance.test_progress import QUEUE
 from tests.acceptance.test_train_refusals import events
 from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.world import LABEL
 
 
 async def test_branch_that_a_person_made_under_the_name_of_a_run_stays(tmp_path: Path) -> None:
@@ -24,6 +25,28 @@ async def test_branch_that_a_person_made_under_the_name_of_a_run_stays(tmp_path:
         await world.pass_time(timedelta(minutes=1))
         left = {name for name in world.repository.record.git.branches() if name.startswith("imq")}
         assert left == set(taken)
+
+
+@pytest.mark.parametrize("kind", ["imq", "imq-build"])
+@pytest.mark.parametrize("is_dequeued", [True, False])
+async def test_branch_of_a_run_to_which_a_person_pushed_stays(tmp_path: Path, kind: str, is_dequeued: bool) -> None:
+    """P4: IMQ deletes a branch where it left it; a person's commit is on no other branch."""
+    async with a_train_world(tmp_path) as world:
+        pulls = await ready(world, "a", "b")
+        queue_all(pulls)
+        git = world.repository.record.git
+        await world.until(lambda: any(name.startswith("imq/") for name in git.branches()))
+        await world.settle()
+        name = next(name for name in git.branches() if name.startswith(f"{kind}/"))
+        world.repository.push(name, {"work.py": "work\n"}, "Work", by="mona")
+        pushed = git.branch(name)
+        if is_dequeued:
+            for pull in pulls:
+                pull.unlabel(LABEL, by="mona")
+        else:
+            await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.pass_time(timedelta(minutes=30))
+        assert {each: git.branch(each) for each in git.branches() if each.startswith("imq")} == {name: pushed}
 
 
 @pytest.mark.parametrize("name", ["imq", "imq-build/main"])
