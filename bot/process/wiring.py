@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from uuid import uuid4
@@ -49,8 +49,9 @@ from notifications.sinks.sink import SinkJobs
 from queue_engine.core.database.database import Database
 from queue_engine.core.database.instants import InstantKind, clamp_instants, clock_offset
 from queue_engine.core.database.listener import DatabaseListener
-from queue_engine.core.jobs.dead_letters import FollowUp
+from queue_engine.core.jobs.dead_letters import DeadLetter, FollowUp
 from queue_engine.core.jobs.idempotency import KEPT
+from queue_engine.core.jobs.job import JobRequest
 from queue_engine.core.jobs.worker import Handler, ResultHandler, Worker, WorkerSettings
 from queue_engine.core.observability.progress import ProgressLog, ProgressNotifiers
 from queue_engine.core.timing.clock import Clock
@@ -58,7 +59,7 @@ from queue_engine.domain.errors import attempt_level, is_retryable
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.landing import NOTES_JOB
 from queue_engine.executor.scheduler import Scheduler
-from queue_engine.handlers.inbox import Inbox, obeying_limits
+from queue_engine.handlers.inbox import Inbox, obeying_limits, of_dead_letter
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.handlers.restored import refetch_after_pause
@@ -96,7 +97,7 @@ class Bot:
         # Cookies that GitHub's website sets for one person's login must not reach the next one's.
         self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
         self._sinks = Sinks(settings, clock, random)
-        self._store = Store(self.database, meter=self.metrics, follow_up=self._sinks.jobs.of_dead_letter)
+        self._store = Store(self.database, meter=self.metrics, follow_up=self._caused_by)
         self._store.notifier.works = role != "web"
         owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         alone = role == "run" and self.database.dialect == "sqlite"
@@ -277,7 +278,11 @@ class Bot:
             NOTES_JOB: obeying_limits(PassportNotes(self.engine).write, self._random),
         }
         self.metrics.expect_jobs(tuple(handlers))
-        return create_worker(self.engine, handlers, self._sinks.jobs.of_dead_letter)
+        return create_worker(self.engine, handlers, self._caused_by)
+
+    def _caused_by(self, letter: DeadLetter) -> Iterable[JobRequest]:
+        """Name the jobs that a dead letter causes."""
+        return (*of_dead_letter(letter), *self._sinks.jobs.of_dead_letter(letter))
 
     def _dispatcher(self) -> OutboxDispatcher:
         dispatcher = OutboxDispatcher(

@@ -66,6 +66,8 @@ REPLIES: Mapping[ReplyKind, str] = {
     ReplyKind.CHANGED_SINCE: "The pull request changed after this comment. Review it, and comment again.",
     ReplyKind.TOO_MANY: "A comment can have at most {limit} commands. IMQ ignored this one and those after it.",
     ReplyKind.FAILED: "GitHub refused the request. Details: {detail}",
+    ReplyKind.GAVE_UP: "IMQ gave up, as every attempt failed, and may have done a part of it. Comment again, or ask an "
+    "operator of IMQ to retry it.",
 }
 
 MERGED = (

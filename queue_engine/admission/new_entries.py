@@ -1,8 +1,11 @@
 """Store a pull request that joins its queue."""
 
+import re
+
 from queue_engine.admission.case import EnqueueRequest
 from queue_engine.config.model import Policy
 from queue_engine.core.observability import trace
+from queue_engine.domain.culprit import REVERTED
 from queue_engine.domain.facts import BranchRules, PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository, UnmetRequirement
@@ -15,7 +18,24 @@ from queue_engine.rules.consent import head_branch_of, last_change
 from queue_engine.rules.eligibility import disables_auto_merge
 from queue_engine.rules.landing_order import all_names, waits_for
 from queue_engine.rules.priority import earliest_key, precedence_of
-from queue_engine.store import EntryConflict
+from queue_engine.store import EntryConflict, Transaction
+
+
+REVERT_MARK = "<!-- imq revert {number} -->"
+"""In the description of a pull request that IMQ opened, to revert the one of this number."""
+_MARKED = re.compile(REVERT_MARK.format(number=r"(\d{1,9})"), re.ASCII)
+
+
+async def asked_by(tx: Transaction, repository_id: int, pull: PullRequest) -> str | None:
+    """Return the person for whom IMQ opened this pull request; None if IMQ did not open it.
+
+    Others may write such a mark, too: the timeline has to name this very pull request.
+    """
+    if (found := _MARKED.search(pull.body)) is None:
+        return None
+    events = await tx.timeline.of_pull_request(repository_id, int(found[1]))
+    opened = (each.data for each in events if each.event == REVERTED and each.data["revert"] == pull.number)
+    return next((each["by"] for each in opened), None)
 
 
 async def record_consent(change: Change, request: EnqueueRequest, pull: PullRequest) -> None:
@@ -43,6 +63,7 @@ async def store_entry(
     Returns the present entry if there is one.
     """
     tx, now, pull = change.tx, change.now, taken.pull
+    author = await asked_by(tx, queue.repository.id, pull) or pull.author
     queued = await tx.entries.arrivals(queue.id)
     durations = await load_durations(tx, queue.repository.id, queue.base_branch)
     try:
@@ -50,7 +71,7 @@ async def store_entry(
             queue_id=queue.id,
             number=pull.number,
             title=pull.title,
-            author=pull.author,
+            author=author,
             queued_by=request.by or "",
             queued_by_id=taken.person_id,
             source=request.source,
@@ -59,7 +80,7 @@ async def store_entry(
             arrived_at=request.arrived_at or request.case.attempt.arrived_at,
             stored_at=request.case.attempt.stored_at,
             ageing=policy.priority.ageing,
-            earliest=lambda arrived: earliest_key(pull.author, queued, durations, policy, arrived=arrived),
+            earliest=lambda arrived: earliest_key(author, queued, durations, policy, arrived=arrived),
             trace=trace.current(),
             delivery=request.case.delivery,
             trusted_labels=sorted(trusted),

@@ -16,6 +16,7 @@ import structlog
 
 from queue_engine.admission.case import Case, InOrder
 from queue_engine.admission.enqueue import enqueue
+from queue_engine.admission.new_entries import REVERT_MARK
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.core.jobs.idempotency import NewKey
 from queue_engine.core.jobs.job import Job
@@ -39,7 +40,8 @@ _AT_MOST, _AT_MOST_IN = 3, timedelta(hours=1)
 _HOTFIX = EntryOrder(hotfix=True, preempts=True, fixes_base=True)
 _AGAIN = timedelta(seconds=5)
 """When a job asks again whether another request has opened the revert."""
-_MARK = "<!-- imq revert {number} -->"
+_MOST_RELANDS = 3
+"""How often an author who may not queue may have a revert reverted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +81,25 @@ async def request_revert(
 ) -> Revert:
     """Revert a landed pull request for a person who may queue it; or with `reland` revert its revert, unqueued.
 
-    The author may reland, too. `taken` is a snapshot that the caller has just read. Raises RejectionError, GitHubError,
+    The author may reland three times, too. `taken` is a snapshot that the caller has just read. Raises RejectionError, GitHubError,
     and RequestOrderError while an earlier request has no answer.
     """
     if taken is None:
         taken = await engine.github.snapshot(repository, number, login=by)
-    pull, title = taken.pull, None
-    if not reland or by.casefold() != pull.author.casefold():
+    pull, title, last = taken.pull, None, None
+    async with engine.store.reading() as tx:
+        if reland:
+            last = await revert_of(tx, repository.id, number)
+        events = () if last is None else await tx.timeline.of_pull_request(repository.id, last)
+    relands = [each.data["revert"] for each in events if each.event == REVERTED]
+    is_author = reland and by.casefold() == pull.author.casefold()
+    if is_author and len(relands) >= _MOST_RELANDS:
+        is_author = (await engine.github.pull_request(repository, relands[-1])).open
+    if not is_author:
         policy = await engine.policies.of(repository, pull.base_branch)
         assert_may_queue(policy, by, taken.permission or await engine.github.permission(repository, by))
     if reland:
         title = f"Reland: {pull.title}"
-        async with engine.store.reading() as tx:
-            last = await revert_of(tx, repository.id, number)
         if last is None:
             return Revert(landed=False)
         pull = await engine.github.pull_request(repository, last)
@@ -209,7 +217,7 @@ async def open_revert(
     Raises GitHubError, and RequestOrderError while another request opens it.
     """
     async with _alone(engine, repository, pull.number):
-        github, mark = engine.github, _MARK.format(number=pull.number)
+        github, mark = engine.github, REVERT_MARK.format(number=pull.number)
         opened = await github.latest_pull_requests(repository)
         own_login = await github.own_login()
         async with engine.store.reading() as tx:

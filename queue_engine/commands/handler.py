@@ -8,6 +8,7 @@ the last stored answer, and nothing is done twice or left half done.
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import structlog
@@ -240,7 +241,10 @@ async def revert(context: CommandContext, request: CommandRequest) -> Reply:
     """
     again, number = request.command.name is CommandName.RELAND, context.pull.number
     call = partial(request_revert, context.engine, context.repository, number, by=context.by, reland=again)
-    done = await call(context.case.in_order, taken=context.taken)
+    try:
+        done = await call(context.case.in_order, taken=context.taken)
+    except RejectionError as refused:
+        return _refused(context, request, refused.reason, refused.detail)
     if not done.landed:
         code = ReplyKind.NOT_REVERTED if again else ReplyKind.NOT_LANDED
         return context.reply(request, code, accepted=False)
@@ -475,7 +479,7 @@ class Commands:
             return
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=comment)
-        replies = () if answer is None else answer.replies
+        replies = _given(answer)
         if not replies and not await self._is_answered(webhook):
             return
         wanted = min(len(webhook.commands), MAX_COMMANDS + 1)
@@ -488,6 +492,26 @@ class Commands:
         await self._count(webhook, replies)
         accepted = all(reply.accepted for reply in replies)
         await self._react(repository, comment, "+1" if accepted else "confused")
+
+    async def give_up(self, webhook: CommandEvent) -> None:
+        """Reply to the commands of a comment whose job failed for good. Raises GitHubError.
+
+        Somebody may retry the failed job: then their replies replace these. A stranger gets none.
+        """
+        repository, number, comment = webhook.repository, webhook.number, _number_of(webhook)
+        async with self._engine.store.reading() as tx:
+            answer = await tx.answers.find(repository.id, number, comment_id=comment)
+        replies, by = () if answer is None else answer.replies, webhook.sender
+        is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
+        if not (replies or is_author or webhook.association in TRUSTED):
+            return
+        taken = Snapshot(await self._engine.github.pull_request(repository, number))
+        case = await Case(repository, number).with_policy(self._engine, taken.pull.base_branch)
+        context = CommandContext(self._engine, case, taken, by, webhook.updated_at)
+        for line in webhook.commands[len(replies) : MAX_COMMANDS]:
+            given_up = Reply(command=line, accepted=True, code=ReplyKind.GAVE_UP)
+            replies = await self._keep(context, comment, given_up, replies)
+        await self._react(repository, comment, "confused")
 
     async def _is_answered(self, webhook: CommandEvent) -> bool:
         """Whether this comment is answered. Raises GitHubError.
@@ -643,6 +667,12 @@ class Commands:
 def _number_of(webhook: CommandEvent) -> int:
     """Return the number of the text with the commands: a comment's, or less than zero for a review."""
     return -webhook.review_id if isinstance(webhook, ReviewCommand) else webhook.comment_id
+
+
+def _given(answer: CommandReply | None) -> tuple[Reply, ...]:
+    """Return the replies to the commands that IMQ has executed."""
+    replies = () if answer is None else answer.replies
+    return tuple(takewhile(lambda each: each.code is not ReplyKind.GAVE_UP, replies))
 
 
 def _needs_permission(line: str) -> bool:

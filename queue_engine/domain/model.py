@@ -284,6 +284,7 @@ class Entry:
     number: int
     title: str
     author: str
+    """Who opened the pull request; of one that IMQ opened, the person who asked for it."""
     queued_by: str
     queued_head: str
     head_sha: str

@@ -51,7 +51,7 @@ class ReplyKind(StrEnum):
     TRY_FAILED = "try_failed"
     """The test failed: `head`, `on`, `detail` (the failed checks)."""
     TRY_ENDED = "try_ended"
-    """The test ended without a result: `head`, `detail` (why, the end of a sentence)."""
+    """The test ended without a result: `head`, `detail` (why, the end of a sentence), and `gave_up` if IMQ failed."""
     TRY_REFUSED = "try_refused"
     """IMQ begins no test: `detail` (why, the end of a sentence)."""
     LANDING = "landing"
@@ -104,6 +104,8 @@ class ReplyKind(StrEnum):
     """One comment has more commands than IMQ carries out: `limit`."""
     FAILED = "failed"
     """GitHub refused a call: `detail`, GitHub's message."""
+    GAVE_UP = "gave_up"
+    """The command's job failed for good. IMQ may have done a part of it."""
 
 
 QUESTIONS = frozenset({ReplyKind.WHY, ReplyKind.STATUS})

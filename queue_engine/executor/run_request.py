@@ -8,7 +8,7 @@ People may have branches of these names. The reply has the commits at which IMQ 
 commit is IMQ's only if GitHub's activity shows that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeEr
 from queue_engine.domain.facts import CheckState, PullRequest, RequiredCheck
 from queue_engine.domain.known_facts import PullRequestState, of_pull
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.notice import ReplyKind
+from queue_engine.domain.notice import Reply, ReplyKind
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
@@ -96,7 +96,7 @@ class RunRequests:
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
         replies = () if answer is None else answer.replies
-        at = next((place for place, each in enumerate(replies) if each.code is ReplyKind.TRYING), None)
+        at = _place_of(replies)
         try:
             if answer is None or at is None:
                 # IMQ forgets replies after a while, and a permission or shadow mode may have kept the branches longer.
@@ -104,7 +104,7 @@ class RunRequests:
                     repository, number, {"base_branch": job.request["base_branch"]}, cancels=False
                 )
                 return until_permitted(job) if forbidden else None
-            facts = dict(answer.replies[at].facts)
+            facts = _begun(answer.replies[at].facts)
             policy = await self._engine.policies.of(repository, facts["base_branch"])
             result = await self._result(repository, number, facts, policy)
             ended = result is not None and result[0] is ReplyKind.TRY_ENDED
@@ -117,6 +117,27 @@ class RunRequests:
             _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
             return until_permitted(job) if forbidden else None
         return Hold(min(_LONGEST, _FIRST * 2 ** min(job.claims, 8)))
+
+    async def give_up(self, job: Job) -> Hold | None:
+        """End the reply to a test whose job, of this request, failed for good, and clean up. Raises GitHubError.
+
+        Somebody may retry the failed job: then the test begins again.
+        """
+        repository, number = Repository(**job.request["repository"]), job.request["number"]
+        async with self._engine.store.reading() as tx:
+            answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
+        if answer is None or (at := _place_of(answer.replies)) is None:
+            return None
+        facts = dict(answer.replies[at].facts)
+        policy = await self._engine.policies.of(repository, facts["base_branch"])
+        async with self._engine.change() as change:
+            result = ReplyKind.TRY_ENDED, "IMQ gave up, as every attempt failed"
+            await self._put(change, job, policy, at, facts | {"gave_up": True}, result)
+        try:
+            forbidden = await self._clean(repository, number, facts, cancels=True)
+        except WriteRefused:
+            return Hold(TRY_AGAIN)
+        return until_permitted(job) if forbidden else None
 
     async def _result(
         self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy
@@ -303,7 +324,7 @@ class RunRequests:
         answer = await change.tx.answers.lock(repository.id, number, job.request["comment"])
         if answer is None:
             return
-        reply = answer.replies[at].model_copy(update={"facts": facts})
+        reply = answer.replies[at].model_copy(update={"code": ReplyKind.TRYING, "facts": facts})
         if result is not None:
             kind, detail = result
             reply = reply.model_copy(update={"code": kind, "facts": facts | {"detail": detail}})
@@ -322,6 +343,19 @@ class RunRequests:
             asked_at=change.now,
             now=change.now,
         )
+
+
+def _place_of(replies: Sequence[Reply]) -> int | None:
+    """Return which reply is that of a test: one under way, or one that a retry of its job continues."""
+    return next(
+        (at for at, each in enumerate(replies) if each.code is ReplyKind.TRYING or "gave_up" in each.facts), None
+    )
+
+
+def _begun(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a test to continue; of one that IMQ gave up, what it began with."""
+    gone = {"gave_up", "detail", "candidate", "published", "draft", "skipped"} if "gave_up" in facts else set[str]()
+    return {name: value for name, value in facts.items() if name not in gone}
 
 
 def _withdrawn(pull: PullRequest, facts: dict[str, Any]) -> str | None:

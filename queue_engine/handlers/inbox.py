@@ -5,8 +5,9 @@ A webhook costs requests to GitHub only if it may concern a queued pull request;
 In a burst many deliveries share one transaction. IMQ answers a delivery with a known id, and drops it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -18,7 +19,8 @@ from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, 
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.concurrency.request_context import RequestPriority, working
-from queue_engine.core.jobs.job import Dead, Hold, Job, Outcome, Retry
+from queue_engine.core.jobs.dead_letters import DeadLetter
+from queue_engine.core.jobs.job import Dead, Hold, Job, JobRequest, Outcome, Retry
 from queue_engine.core.jobs.worker import Handler
 from queue_engine.core.observability.trace import current
 from queue_engine.core.read_model import adapter
@@ -72,6 +74,9 @@ _log = structlog.get_logger("imq.inbox")
 _STORED_AGAIN = 2
 """How often a delivery is stored again after PostgreSQL ended its transaction for another, such as a migration."""
 
+GIVE_UP_JOB = "give_up"
+"""Kind of the job that replies to a comment at which another job failed for good."""
+
 RETRIED_JOB = "count_retried"
 """Kind of the job that counts, by kind, the dead letters that a command retried."""
 
@@ -99,6 +104,7 @@ class Inbox:
         self._reports = CheckReports(engine)
         self._branches = Branches(engine)
         self._commands = Commands(engine, self._order)
+        self._runs = RunRequests(engine)
 
     async def receive(self, webhook: webhooks.WebhookEvent) -> bool:
         """Store a delivery and its job in one transaction; False if the delivery is known already.
@@ -167,7 +173,8 @@ class Inbox:
             GREEN_JOB: patient(partial(move_green, self._engine)),
             EXPIRE_JOB: patient(partial(delete_expired, self._engine)),
             **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
-            TRY_JOB: patient(RunRequests(self._engine).advance),
+            TRY_JOB: patient(self._runs.advance),
+            GIVE_UP_JOB: patient(self._give_up),
             SHADOW_JOB: patient(self._shadow.judge),
             AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
             CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
@@ -188,6 +195,15 @@ class Inbox:
         from queue_engine.admission.reverts import revert_culprit
 
         await revert_culprit(self._engine, job)
+
+    async def _give_up(self, job: Job) -> Outcome | None:
+        """Have the comment say that IMQ failed at what somebody asked for in a comment."""
+        if job.request["kind"] == TRY_JOB:
+            return await self._runs.give_up(replace(job, request=job.request["request"]))
+        webhook = adapter(webhooks.CommandEvent).validate_python(job.request["request"])
+        if not await self._shadow.is_shadow(webhook.repository, webhook):
+            await self._commands.give_up(webhook)
+        return None
 
     async def _resend(self, job: Job) -> None:
         """Requeue an outbox item from the dead letters, unless IMQ has sent a newer one meanwhile."""
@@ -297,6 +313,13 @@ _PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})
 _RENAMES = frozenset({"renamed", "transferred"})
 _VISIBILITY = frozenset({"privatized", "publicized"})
 """Every process forgets at once whether the repository is public."""
+
+
+def of_dead_letter(letter: DeadLetter) -> Iterable[JobRequest]:
+    """Name the job that replies to a comment, if this job failed for good at what the comment asks for."""
+    asked = letter.payload.get("commands") if letter.job_type == webhooks.WEBHOOK_JOB else letter.job_type == TRY_JOB
+    content = {"kind": letter.job_type, "request": dict(letter.payload)}
+    return (JobRequest(GIVE_UP_JOB, letter.process_id, content),) if asked else ()
 
 
 def _process_of(webhook: webhooks.WebhookEvent) -> str:

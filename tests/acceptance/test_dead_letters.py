@@ -1,14 +1,21 @@
 """Work that fails for good in the real bot is seen, done again and discarded by its API."""
 
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
 import pytest
 
+from github_emulator import Fault
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
-from tests.acceptance.world import World
+from tests.acceptance.choosing import green
+from tests.acceptance.commenting import answered, say
+from tests.acceptance.test_throttle import a_stranger
+from tests.acceptance.train_world import a_train_world, ready
+from tests.acceptance.world import CI_TIME, World, a_world
 
 
 async def call(world: World, method: str, path: str, token: str) -> tuple[int, Any]:
@@ -39,6 +46,52 @@ async def test_job_that_cannot_be_read_is_a_dead_letter_until_somebody_decides(w
     assert (status, again["trace"], again["payload"]) == (200, letter["trace"], {})
     assert await call(world, "DELETE", f"/dead-letters/{job_id}", token) == (204, None)
     assert (await call(world, "GET", f"/dead-letters/{job_id}", token))[0] == 404
+
+
+async def reprocess_all(world: World) -> None:
+    """An operator has every dead letter done again that may succeed."""
+    async with world.bot.engine.change() as change:
+        assert await change.tx.dead_letters.reprocess(None, change.now) > 0
+
+
+async def test_try_that_fails_for_good_ends_its_words_and_a_retry_begins_it_again(tmp_path: Path) -> None:
+    """P6: the comment says that IMQ gave up, and no branch is left; then the retry has the result."""
+    async with a_train_world(tmp_path) as world:
+        (pull,) = await ready(world, "pull")
+        lost = Fault("fail", times=None, method="POST", route="/repos/{owner}/{repo}/merges")
+        world.server.faults.add(lost)
+        await say(world, pull, "/try", by="mona")
+        assert "The result will stand here." in world.comment(pull)
+        await world.until(lambda: "gave up" in world.comment(pull), within=timedelta(hours=6))
+        assert "The result will stand here." not in world.comment(pull)
+        await world.settle()
+        assert [each for each in world.repository.record.git.branches() if each.startswith("imq")] == []
+        world.server.faults.clear()
+        await reprocess_all(world)
+        await world.pass_time(CI_TIME * 3)
+        assert "passed. It queued nothing." in world.comment(pull)
+        assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize(("by", "is_answered"), [("rhea", True), ("eve", False)])
+async def test_command_that_fails_for_good_is_answered_and_a_retry_executes_it(
+    tmp_path: Path, by: str, is_answered: bool
+) -> None:
+    """P6: the reply says that IMQ gave up; then the retry has the effect, and its reply alone stands there."""
+    async with a_world(tmp_path) as world:
+        a_stranger(world)
+        pull = await green(world, "pull")
+        world.server.faults.add(Fault("fail", times=None, method="POST", route="/graphql"))
+        await say(world, pull, "/pause\n/why", by=by)
+        await world.pass_time(timedelta(hours=6))
+        world.server.faults.clear()
+        assert ("gave up" in "".join(each.body for each in pull.comments)) is is_answered
+        if not is_answered:
+            return
+        await reprocess_all(world)
+        await world.pass_time(timedelta(minutes=2))
+        assert await answered(world, pull) == ["paused", "why"]
+        assert "gave up" not in world.comment(pull)
 
 
 async def test_api_of_the_bot_refuses_calls_without_a_token(world: World) -> None:

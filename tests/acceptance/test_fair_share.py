@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.acceptance.callers import caller
+from tests.acceptance.callers import Caller, caller
 from tests.acceptance.page_readers import reader
-from tests.acceptance.pull_request_calls import order, read_entry
+from tests.acceptance.pull_request_calls import HOME, order, read_entry
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SENTENCE = "has 5 pull requests in this queue, so others come between."
@@ -70,6 +70,31 @@ async def test_run_of_an_agent_ends_for_a_person_in_its_first_half(world: World,
     assert world.landed()[len(earlier) :] == [each.number for each in last]
     assert (f"preempted by `#{person.number}`" in world.comment(delayed)) is yields
     assert await world.reasons(delayed) == []
+
+
+@pytest.mark.parametrize("is_persons", [True, False])
+async def test_change_that_a_person_lands_again_counts_as_the_persons(
+    world: World, mona: Caller, is_persons: bool
+) -> None:
+    """P3: IMQ opened the pull request, and an agent's run ends for it all the same; a mark alone proves nothing."""
+    landed = world.open("landed")
+    landed.label(LABEL, by="mona")
+    await world.until(lambda: bool(landed.merged))
+    await world.settle()
+    path = f"{HOME}/pulls/{landed.number}"
+    revert = (await mona.ask("POST", f"{path}/revert")).body["opened"]
+    await world.until(lambda: world.repository.pull(revert).merged)
+    await world.settle()
+    delayed, _ = await agents_in_line(world)
+    if is_persons:
+        again = world.repository.pull((await mona.ask("POST", f"{path}/reland")).body["opened"])
+    else:
+        again = world.open("again", by="agent[bot]")
+        again.record.body = f"<!-- imq revert {landed.number} -->"
+    await world.until_status(delayed, "checking")
+    again.label(LABEL, by="mona")
+    await world.pass_time(timedelta(seconds=2))
+    assert (await world.status(again) == "pending") is not is_persons
 
 
 async def test_run_of_an_agent_ends_three_times_at_most(world: World) -> None:

@@ -127,6 +127,30 @@ async def test_pages_show_the_buttons_to_those_who_may_and_the_author_relands(wo
         assert f"Reland: {pull.record.title}" in [each.title for each in world.repository.record.pulls.values()]
 
 
+async def test_author_without_the_right_relands_three_times_at_most(
+    world: World, session: aiohttp.ClientSession, mona: Caller
+) -> None:
+    """P5: each opens a pull request, whose CI costs; a repetition opens none, and others may reland all the same."""
+    pull = await landed(world, by=None, fork_of="tria")
+    path = f"{HOME}/pulls/{pull.number}"
+    await until_merged(world, (await mona.ask("POST", f"{path}/revert")).body["opened"])
+    tria, opened = await caller(world, session, "tria"), list[int]()
+    for _ in range(3):
+        if opened:
+            world.repository.pull(opened[-1]).close(by="rhea")
+        for _ in range(2):
+            opened.append((await tria.ask("POST", f"{path}/reland")).body["opened"])
+    assert len(set(opened)) == 3
+    world.repository.pull(opened[-1]).close(by="rhea")
+    refused = await tria.ask("POST", f"{path}/reland")
+    assert (refused.status, refused.body["reason"]) == (403, "label_without_right")
+    pull.comment("/reland", by="tria")
+    await world.settle()
+    assert "`/reland` by `tria`" in world.comment(pull)
+    assert "was not executed" in world.comment(pull)
+    assert (await mona.ask("POST", f"{path}/reland")).body["opened"] not in opened
+
+
 @pytest.mark.process
 async def test_author_reverts_and_relands_by_the_command_line(author: Author) -> None:
     """The same calls, with exit codes that scripts tell apart."""

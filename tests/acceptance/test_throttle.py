@@ -12,7 +12,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World
 PERMISSION = "GET /repos/{owner}/{repo}/collaborators/{username}/permission"
 
 
-def _stranger(world: World) -> None:
+def a_stranger(world: World) -> None:
     """`eve` has an account, and the repository is public."""
     world.repository.record.private = False
     world.github.create_user("eve")
@@ -27,7 +27,7 @@ async def _comments_for_an_hour(world: World, pull: Any, text: str, *, by: str) 
 @pytest.mark.thorough
 async def test_stranger_who_types_commands_costs_a_dozen_requests_an_hour_and_gets_no_answer(world: World) -> None:
     """At most one request for a comment, none for most, no reaction, and no comment of IMQ's."""
-    _stranger(world)
+    a_stranger(world)
     pull = await ready(world)
     before = world.requests()
     comments = [pull.comment("/queue", by="eve") for _ in range(80)]
@@ -45,7 +45,7 @@ async def test_stranger_who_types_commands_costs_a_dozen_requests_an_hour_and_ge
 @pytest.mark.thorough
 async def test_stranger_may_ask_why_and_is_answered_a_few_times_an_hour(world: World) -> None:
     """All people may ask, within a limit."""
-    _stranger(world)
+    a_stranger(world)
     pull = await ready(world)
     await say(world, pull, "/why", by="eve")
     assert await answered(world, pull) == ["why"]
@@ -59,7 +59,7 @@ async def test_stranger_may_ask_why_and_is_answered_a_few_times_an_hour(world: W
 @pytest.mark.thorough
 async def test_stranger_who_asks_why_beside_a_command_without_the_right_is_ignored_as_soon(world: World) -> None:
     """A question that everybody may ask proves no right."""
-    _stranger(world)
+    a_stranger(world)
     pull = await ready(world)
     comments = [pull.comment("/queue\n/why", by="eve") for _ in range(8)]
     await world.settle()
@@ -69,7 +69,7 @@ async def test_stranger_who_asks_why_beside_a_command_without_the_right_is_ignor
 @pytest.mark.thorough
 async def test_stranger_who_was_given_the_right_may_command_again(world: World) -> None:
     """After the wait; and with the right nothing is counted any more."""
-    _stranger(world)
+    a_stranger(world)
     pull = await ready(world)
     for _ in range(5):
         pull.comment("/queue", by="eve")
@@ -109,7 +109,7 @@ async def test_private_maintainer_who_asked_often_can_still_pause_the_queue(worl
 
 async def test_person_whom_the_configuration_lets_queue_may_command(world: World) -> None:
     """Whatever GitHub's permission says."""
-    _stranger(world)
+    a_stranger(world)
     await configure(world, "who_may_queue: {people: [eve]}\n")
     pull = await ready(world)
     await say(world, pull, "/queue", by="eve")
@@ -119,7 +119,7 @@ async def test_person_whom_the_configuration_lets_queue_may_command(world: World
 @pytest.mark.thorough
 async def test_reviews_of_a_stranger_cost_next_to_nothing_and_affect_no_entry(world: World) -> None:
     """GitHub's rules do not count them."""
-    _stranger(world)
+    a_stranger(world)
     world.repository.protect("main", required_checks=["ci/test"], required_approvals=1)
     pull = world.open("add")
     pull.review("APPROVED", by="rhea")
@@ -139,7 +139,7 @@ async def test_reviews_of_a_stranger_cost_next_to_nothing_and_affect_no_entry(wo
 @pytest.mark.thorough
 async def test_flood_of_a_stranger_delays_no_landing(world: World) -> None:
     """Its own pull request or another repository's: the comments are put aside before anything is asked."""
-    _stranger(world)
+    a_stranger(world)
     quiet = world.open("quiet")
     noisy = world.open("noisy")
     quiet.label(LABEL, by="mona")

@@ -248,6 +248,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.CHANGED_SINCE: {},
     ReplyKind.TOO_MANY: {"limit": 5},
     ReplyKind.FAILED: {"detail": "Resource not accessible by integration"},
+    ReplyKind.GAVE_UP: {},
 }
 """The facts of each code, as its docstring lists them."""
 
