@@ -7,7 +7,7 @@ and to no push since.
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -18,14 +18,24 @@ from queue_engine.admission.case import Case, InOrder
 from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.new_entries import REVERT_MARK
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
+from queue_engine.config.merge_commit import without_skips
 from queue_engine.core.jobs.idempotency import NewKey
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.culprit import REVERTED
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound, RequestOrderError, StaleRead
+from queue_engine.domain.errors import (
+    Forbidden,
+    HeadConflict,
+    Invalid,
+    MergeError,
+    NotFound,
+    RequestOrderError,
+    StaleRead,
+)
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import EntryOrder, Repository
 from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.effects.landings import announce_culprit
@@ -232,10 +242,11 @@ async def open_revert(
         if found is None:
             body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
             try:
-                title = title or f'Revert "{pull.title}"'
+                title = without_skips(title or f'Revert "{pull.title}"')
                 found, head = await github.revert_pull_request(repository, pull.node_id, title, body)
             except (Forbidden, Invalid) as refusal:
                 return Revert(detail=refusal.message)
+            head = await _with_ci(engine, repository, found, head)
         if found != known:
             data = {"by": by, "revert": found} | ({} if head is None else {"head": head})
             policy = await engine.policies.of(repository, pull.base_branch)
@@ -244,6 +255,23 @@ async def open_revert(
                 await change.record(REVERTED, queue, number=pull.number, data=data)
                 await announce_revert(change.tx, repository, pull.number, found, policy, change.now)
         return Revert(found, head)
+
+
+async def _with_ci(engine: Engine, repository: Repository, number: int, head: str) -> str:
+    """Have CI run on a revert whose commit quotes words that skip it: replace it by one without. Returns its head.
+
+    No source says whether the message of the commit is that of the request or quotes the one that landed. What GitHub
+    refuses here, or does not show yet, leaves the revert as it is.
+    """
+    github = engine.github
+    with suppress(Forbidden, HeadConflict, Invalid, MergeError, NotFound):
+        made = await github.commit(repository, head)
+        if (message := without_skips(made.message)) != made.message:
+            branch = (await github.pull_request(repository, number)).head_branch
+            commit = await github.create_commit(repository, made.tree, made.parents, message)
+            await github.update_refs(repository, [BranchUpdate(branch, before=head, after=commit.sha, force=True)])
+            return commit.sha
+    return head
 
 
 async def revert_of(tx: Transaction, repository_id: int, number: int) -> int | None:

@@ -5,6 +5,11 @@ expanded again. A title is one line. A trailer that names a person (`Signed-off-
 IMQ writes such trailers. Those of a body are quoted (`> Signed-off-by: ...`): readable, but no trailers for git. Other
 trailers of a body (`Fixes: #7`) remain. An `@name` of a body is broken up: a commit that mentions people notifies them
 at each push of it.
+
+Words such as `[skip ci]` keep CI from running on the commit, also where a description only quotes them
+(StefanMaron/BusinessCentral.AL.Runner #2116, dependabot/dependabot-core #7311, alexwohlbruck/parchment #367). Each
+provider has its own (srz-zumix/ci-skip lists them). Those of a body are broken up; those of a title or of a template
+remain, since tools that release have them there on purpose.
 """
 
 import re
@@ -47,6 +52,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\u202a-\u202
 _MENTION = re.compile(r"(?<![\w@.+-])@(?=[A-Za-z0-9])")
 _INVISIBLE = "\u200b"
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: ")
+_SKIPS = re.compile(
+    r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
+    re.IGNORECASE | re.MULTILINE,
+)
 _VOUCHING = re.compile(r"^[ \t]*(?=[A-Za-z][A-Za-z-]*-by[ \t]*:)", re.MULTILINE | re.IGNORECASE)
 
 
@@ -91,10 +100,10 @@ def commit_message(
     body = _wanted(pull.body)
     # Cut first and quote afterwards, so that no text across the cut becomes a trailer.
     several = {
-        "body": _quoted(_unmentioned(body[:_MOST_BODY].strip())),
-        "body_text": _quoted(_unmentioned(without_comments(body)[:_MOST_BODY].strip())),
+        "body": _quoted(_harmless(body[:_MOST_BODY].strip())),
+        "body_text": _quoted(_harmless(without_comments(body)[:_MOST_BODY].strip())),
         "title": _quoted(one_line["title"]),
-        "commits": _unmentioned("\n".join(f"- {_line(each)[:_MOST_TITLE]}" for each in texts.titles[:_MOST_COMMITS])),
+        "commits": _harmless("\n".join(f"- {_line(each)[:_MOST_TITLE]}" for each in texts.titles[:_MOST_COMMITS])),
         "co_authors": _trailers(texts.co_authors),
     }
     text = _tidy(filled(templates.body, one_line | several))
@@ -167,9 +176,14 @@ def _quoted(text: str) -> str:
     return _VOUCHING.sub("> ", text)
 
 
-def _unmentioned(text: str) -> str:
-    """Break up mentions: GitHub mentions the person of an `@name` at the beginning of a word."""
-    return _MENTION.sub(f"@{_INVISIBLE}", text)
+def without_skips(text: str) -> str:
+    """Break up the words that keep CI from running on a commit with this message."""
+    return _SKIPS.sub(lambda found: found.group().strip("[]:*-").replace(" ", "-"), text)
+
+
+def _harmless(text: str) -> str:
+    """Break up mentions, too: GitHub mentions the person of an `@name` at the beginning of a word."""
+    return _MENTION.sub(f"@{_INVISIBLE}", without_skips(text))
 
 
 def _line(text: str) -> str:

@@ -17,7 +17,8 @@ from tests.acceptance.pull_request_calls import HOME
 from tests.acceptance.test_author_commands import Author
 from tests.acceptance.test_author_commands import author as author
 from tests.acceptance.test_queue_pages import PULLS
-from tests.acceptance.world import LABEL, LAG, REPOSITORY, World, a_world
+from tests.acceptance.train_stage import a_train_world as a_train_stage
+from tests.acceptance.world import CI_TIME, LABEL, LAG, REPOSITORY, World, a_world
 
 
 async def landed(world: World, **more: Any) -> Any:
@@ -84,6 +85,35 @@ async def test_calls_at_once_open_one_pull_request(world: World, mona: Caller, w
     answers = {(each.status, each.body["opened"], each.body["queued"]) for each in await calls}
     assert len(world.repository.record.pulls) == before + 1
     assert answers == {(200, before + 1, way == "revert")}
+
+
+@pytest.mark.parametrize("quotes", ["request", "landed"])
+async def test_revert_and_reland_of_a_title_that_skips_ci_are_tested(tmp_path: Path, quotes: str) -> None:
+    """P1: no required check would report; whatever GitHub makes of the title, both have CI, and land."""
+    async with a_train_stage(tmp_path) as stage, aiohttp.ClientSession() as session:
+        world = stage.world
+        text = 'merge: {method: squash, title: "{title} (#{number})", body: ""}\n'
+        world.repository.push("main", {".github/imq.yml": text}, "Configure", by="rhea")
+        world.github.behaviour.revert_quotes = quotes
+        pull = stage.open()
+        pull.edit_title("Add [skip ci]", by="mona")
+        await world.pass_time(CI_TIME * 2)
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: bool(pull.merged))
+        await world.settle()
+        git = world.repository.record.git
+        assert git.must(world.repository.sha("main")).message == f"Add [skip ci] (#{pull.number})", (
+            "as its author wants"
+        )
+        mona, path = await caller(world, session), f"{HOME}/pulls/{pull.number}"
+        revert = (await mona.ask("POST", f"{path}/revert")).body
+        assert (revert["queued"], pull_of(world, revert["opened"]).title) == (True, 'Revert "Add skip-ci"')
+        await until_merged(world, revert["opened"])
+        again = (await mona.ask("POST", f"{path}/reland")).body["opened"]
+        await world.pass_time(CI_TIME * 2)
+        world.repository.pull(again).label(LABEL, by="mona")
+        await until_merged(world, again)
+        assert git.must(world.repository.sha("main")).message == f"Reland: Add skip-ci (#{again})"
 
 
 async def test_revert_that_github_refuses_or_somebody_pushed_to_says_so(world: World, mona: Caller) -> None:

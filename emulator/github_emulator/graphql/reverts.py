@@ -30,7 +30,11 @@ def revert_pull_request(github: GitHub, caller: Caller, actor: Actor, given: dic
     title = given.get("title") or f'Revert "{pull.title}"'
     body = given.get("body") or f"Reverts {repository.full_name}#{pull.number}"
     branch = _free_branch(pull)
-    message = f"{title}\n\n{body}"
+    landed = git.must(pull.merge_commit_sha).message.split("\n")[0]
+    quotes_landed = github.behaviour.revert_quotes == "landed"
+    message = (
+        f'Revert "{landed}"\n\nThis reverts commit {pull.merge_commit_sha}.' if quotes_landed else f"{title}\n\n{body}"
+    )
     sha = git.write_commit(tree, (tip,), message, *author_and_committer(github.clock, actor.user))
     github.refs.create(repository, branch, sha, actor=actor)
     opened = github.pulls.open(

@@ -6,8 +6,7 @@ commits once the branches of the earlier run are deleted. GitHub keeps them all 
 again. A commit that was a candidate never becomes one again: the checks of its former branch would count for the new
 one.
 
-A title that asks CI to skip would leave the candidate untested. Each provider has words of its own for that
-(srz-zumix/ci-skip lists them) and reads the newest commit's message alone. A bare number would link each candidate on
+A title that asks CI to skip would leave the candidate untested: CI reads the newest commit's message. A bare number would link each candidate on
 its pull request, and words such as "fixes" close issues only where the base is the default branch, as after any merge.
 """
 
@@ -15,18 +14,13 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from queue_engine.config.merge_commit import MergeCommit, commit_message
+from queue_engine.config.merge_commit import MergeCommit, commit_message, without_skips
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CommitHistory, MergeMethod, PullRequest
 from queue_engine.domain.run import Run, RunMember
 
 _KEPT = 4
 """Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
-
-_SKIPS = re.compile(
-    r"\[(?:skip[ -][\w-]+|skiprun|[\w-]+[ -]skip|no ci)\]|\*\*\*no_ci\*\*\*|--(?:skip-ci|ci-skip)\b|^skip-checks:",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 _NUMBER = re.compile(r"#(?=\d)")
 
@@ -132,9 +126,5 @@ def merge_message(
     )
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
-    text = _without_skips(f"{title}\n\n{body}".strip())
+    text = without_skips(f"{title}\n\n{body}".strip())
     return text if method is MergeMethod.MERGE else _NUMBER.sub("", text)
-
-
-def _without_skips(text: str) -> str:
-    return _SKIPS.sub(lambda found: found.group().strip("[]:*-").replace(" ", "-"), text)

@@ -72,6 +72,18 @@ def test_commit_words_have_no_invisible_characters() -> None:
     assert body("{body}", body="a\x1b[31m\u2066b\x00c\r\nd\te") == "a[31mbc\nd\te"
 
 
+@pytest.mark.parametrize("word", ["[skip ci]", "[CI skip]", "[no ci]", "[skip actions]", "[actions skip]"])
+def test_description_that_quotes_words_that_skip_ci_skips_none(word: str) -> None:
+    """P1: the base would rest on a commit that CI never saw. Who has the words in a title or a template wants that."""
+    skipped = word.strip("[]").replace(" ", "-")
+    assert body("{body}", body=f"Without {word}") == f"Without {skipped}"
+    assert body("{body_text}", body="Why\n\n\nskip-checks: true") == "Why\n\nskip-checks true"
+    assert body("{body}\n\n[skip ci]", body="Why") == "Why\n\n[skip ci]"
+    assert title("{title} {number}", title=f"Release {word}") == f"Release {word} 1"
+    listed = commit_message(MergeCommit(None, "{commits}"), pull(), CommitHistory((), (f"Sync {word}",)), label="q")
+    assert listed.body == f"- Sync {skipped}"
+
+
 @pytest.mark.parametrize(
     ("text", "left"),
     [

@@ -89,9 +89,7 @@ async def test_run_is_kept_while_a_permission_to_delete_one_of_its_branches_is_m
     store: Store, denied: list[Exception | None]
 ) -> None:
     """Its record is what IMQ finds them by; P5: after a week IMQ gives up."""
-    github = TrainGitHub(
-        update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=[*denied, *denied]
-    )
+    github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=[*denied, *denied])
     state, run = await ended(store, github)
     assert isinstance(await cleaned(state, run), Hold)
     assert await is_kept(store, run)
