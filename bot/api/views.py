@@ -103,7 +103,7 @@ def state_fields(
     return {
         "state": found.state,
         "outcome": found.outcome if why is None or found.is_queued else "refused",
-        "whose_move": whose_move(reason).value,
+        "whose_move": (found.whose_move if why is None else whose_move(why)).value,
         "reason": reason.value,
         "sentence": text.sentence,
         "detail": found.detail if why is None else None,

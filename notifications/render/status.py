@@ -8,7 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from notifications.render.escape import MESSAGE_LIMIT, code, duration, instant, link, names, pull_requests
+from notifications.render.culprit_text import RELAND, REVERT, REVERTED
+from notifications.render.escape import (
+    MESSAGE_LIMIT,
+    code,
+    duration,
+    instant,
+    link,
+    names,
+    pull_request,
+    pull_requests,
+)
 from notifications.render.failing_checks import failure_sentences, next_step
 from notifications.render.train_text import train_text
 from notifications.texts import headlines, reason_texts, waiting
@@ -246,9 +256,10 @@ def unmet_sentence(unmet: UnmetRequirement, its: Names) -> str:
 
 def _previous(previous: QueueHistory, its: Names) -> str:
     time, reason = instant(previous.at), previous.reason
-    if reason is None:
-        return waiting.LANDED.format(time=time)
     text = left_text(previous, its)
+    if reason is None:
+        landed = waiting.LANDED.format(time=time)
+        return landed if text is None or previous.blamed is None else f"{landed} {text.sentence}"
     sentence = its.fill(reason_texts.REASONS[reason].sentence) if text is None else text.sentence
     return waiting.LAST_TIME.format(time=time, sentence=with_facts(sentence, None, previous.detail))
 
@@ -262,11 +273,25 @@ def caused_sentence(reason: Reason, cause: Cause | None, base: str) -> str | Non
     return reason_texts.CAUSED[reason].format(who=_who(cause), when=when, base=code(base))
 
 
+def _landed_text(left: QueueHistory, its: Names) -> ReasonText | None:
+    """Return what is known of a landing that broke its base branch, or that IMQ reverts; None if nothing is."""
+    if left.blamed is None and left.revert is None:
+        return None
+    sentence = its.fill(waiting.WAITS[WaitReason.LANDED].sentence)
+    if left.blamed is not None:
+        sentence = its.fill(waiting.BROKE, probability=int(left.blamed * 100))
+    if left.revert is None:
+        return ReasonText(sentence, REVERT)
+    return ReasonText(sentence, f"{REVERTED.format(revert=pull_request(left.revert))} {RELAND}")
+
+
 def left_text(left: QueueHistory | Notice | None, its: Names) -> ReasonText | None:
     """Return what is known of a departure beyond its reason, with what to do; None if nothing is.
 
     The label is left to be filled in by the step alone.
     """
+    if isinstance(left, QueueHistory) and left.reason is None:
+        return _landed_text(left, its)
     if left is None or left.reason is None:
         return None
     if left.failure is not None:

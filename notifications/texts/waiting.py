@@ -45,6 +45,7 @@ AT, SINCE, UNTIL_THEN, BECAUSE = " at {time}", " since {time}", " until {time}",
 QUEUE_BLOCKED = "The queue is blocked: {sentence}"
 LAST_TIME = "Last result, {time}: {sentence}"
 LANDED = "Landed, {time}."
+BROKE = "IMQ named it as what broke {base}, with a probability of {probability} %."
 ACTORS: Mapping[PullRequestActor, str] = {
     PullRequestActor.AUTHOR: "the author",
     PullRequestActor.MAINTAINER: "a maintainer",

@@ -20,7 +20,6 @@ from queue_engine.rules.landing_order import all_names, waits_for
 from queue_engine.rules.priority import earliest_key, precedence_of
 from queue_engine.store import EntryConflict, Transaction
 
-
 REVERT_MARK = "<!-- imq revert {number} -->"
 """In the description of a pull request that IMQ opened, to revert the one of this number."""
 _MARKED = re.compile(REVERT_MARK.format(number=r"(\d{1,9})"), re.ASCII)

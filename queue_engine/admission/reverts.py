@@ -91,8 +91,8 @@ async def request_revert(
 ) -> Revert:
     """Revert a landed pull request for a person who may queue it; or with `reland` revert its revert, unqueued.
 
-    The author may reland three times, too. `taken` is a snapshot that the caller has just read. Raises RejectionError, GitHubError,
-    and RequestOrderError while an earlier request has no answer.
+    The author may reland three times, too. `taken` is a snapshot that the caller has just read. Raises RejectionError
+    and GitHubError, and RequestOrderError while an earlier request has no answer.
     """
     if taken is None:
         taken = await engine.github.snapshot(repository, number, login=by)

@@ -243,8 +243,8 @@ async def revert(context: CommandContext, request: CommandRequest) -> Reply:
     call = partial(request_revert, context.engine, context.repository, number, by=context.by, reland=again)
     try:
         done = await call(context.case.in_order, taken=context.taken)
-    except RejectionError as refused:
-        return _refused(context, request, refused.reason, refused.detail)
+    except RejectionError as rejected:
+        return _refused(context, request, rejected.reason, rejected.detail)
     if not done.landed:
         code = ReplyKind.NOT_REVERTED if again else ReplyKind.NOT_LANDED
         return context.reply(request, code, accepted=False)

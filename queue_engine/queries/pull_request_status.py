@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from queue_engine.config.model import Policy
-from queue_engine.core.read_model import adapter
+from queue_engine.core.read_model import INTERNAL, adapter
+from queue_engine.domain.culprit import CULPRIT, REVERTED, CulpritOutcome
 from queue_engine.domain.departure import Cause, FailingCheckFacts, NewCommits
 from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.model import EntryStatus, Queue, TimelineEvent, UnmetRequirement, failing_in
@@ -61,6 +62,11 @@ class QueueHistory:
     """For failed checks: what else IMQ knows of them."""
     new_commits: NewCommits | None = None
     """For a departure by a push."""
+    blamed: Annotated[float | None, INTERNAL] = None
+    """With what probability it broke its base branch as it landed; None: it is not named, or results contradict that.
+    """
+    revert: Annotated[int | None, INTERNAL] = None
+    """The pull request that IMQ opened to revert it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +134,9 @@ class PullRequestStatus:
 
     @property
     def whose_move(self) -> PullRequestActor:
-        """Who has to act now, so that the pull request lands."""
-        return whose_move(self.reason)
+        """Who has to act now, so that the pull request lands, or is reverted."""
+        broke = self.previous is not None and self.previous.blamed is not None and self.previous.revert is None
+        return PullRequestActor.MAINTAINER if broke else whose_move(self.reason)
 
     @property
     def retry_safe(self) -> bool:
@@ -291,9 +298,23 @@ def _of_data(kind: type[_T], event: TimelineEvent, name: str) -> _T | None:
     return None if data is None else adapter(kind).validate_python(data)
 
 
+def _since_landing(left: TimelineEvent, newest: Mapping[str, TimelineEvent]) -> tuple[float | None, int | None]:
+    """Return with what probability a landing broke its base, and what reverts it, by the newest event of each kind."""
+    if left.event != EntryStatus.LANDED:
+        return None, None
+    named, reverted = newest.get(CULPRIT), newest.get(REVERTED)
+    stands = named is not None and named.data.get("outcome") != CulpritOutcome.UNCERTAIN
+    return (
+        named.data.get("probability") if named is not None and stands else None,
+        None if reverted is None else reverted.data["revert"],
+    )
+
+
 def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
     """Find how a pull request last left a queue, by its events, oldest first; None if it never did."""
+    newest: dict[str, TimelineEvent] = {}
     for event in reversed(events):
+        newest.setdefault(event.event, event)
         if event.event == EntryStatus.LANDED or event.reason is not None:
             return QueueHistory(
                 event.event,
@@ -306,5 +327,6 @@ def last_outcome(events: Sequence[TimelineEvent]) -> QueueHistory | None:
                 _cause(event),
                 _of_data(FailingCheckFacts, event, "failure"),
                 _of_data(NewCommits, event, "new_commits"),
+                *_since_landing(event, newest),
             )
     return None

@@ -16,6 +16,7 @@ from queue_engine.admission.reverts import request_revert
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
 from queue_engine.effects.landings import announce_culprit
 from queue_engine.executor.cleanup import request_lost
+from tests.acceptance.commenting import say
 from tests.acceptance.shadow_mode import repository_of
 from tests.acceptance.test_queue_files import imported, move
 from tests.acceptance.world import CI_TIME, LAG, World, a_world
@@ -139,6 +140,24 @@ async def test_comment_that_names_a_culprit_says_what_reverts_it_without_a_comma
             assert f"IMQ opened `#{opened.number}`, which reverts" in world.comment(bad)
         assert "Later runs contradict that" in world.comment(bad)
         await world.until(lambda: world.repository.record.pulls[opened.number or 0].merged)
+
+
+@BOTH
+async def test_why_on_a_culprit_says_what_is_known_and_who_reverts_it(tmp_path: Path, trains: bool) -> None:
+    """P6: it landed, and there is something left to do: at first for people, then nothing but to land it again."""
+    async with a_bench(tmp_path, "name", trains=trains) as bench:
+        world = bench.world
+        good, bad = await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        await bench.found()
+        await say(world, bad, "/why", by="mona")
+        assert "IMQ named it as what broke `main`, with a probability of" in world.comment(bad)
+        assert "Who has to act: a maintainer. Next: To take it back, comment `/revert`" in world.comment(bad)
+        await say(world, bad, "/revert", by="mona")
+        await say(world, bad, "/why", by="mona")
+        assert f"Who has to act: no one. Next: IMQ opened `#{bad.number + 1}`, which reverts" in world.comment(bad)
+        await say(world, good, "/why", by="mona")
+        assert "IMQ has nothing left to do." in world.comment(good)
 
 
 @BOTH

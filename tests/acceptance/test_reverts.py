@@ -4,7 +4,7 @@ import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import pytest
@@ -88,7 +88,9 @@ async def test_calls_at_once_open_one_pull_request(world: World, mona: Caller, w
 
 
 @pytest.mark.parametrize("quotes", ["request", "landed"])
-async def test_revert_and_reland_of_a_title_that_skips_ci_are_tested(tmp_path: Path, quotes: str) -> None:
+async def test_revert_and_reland_of_a_title_that_skips_ci_are_tested(
+    tmp_path: Path, quotes: Literal["request", "landed"]
+) -> None:
     """P1: no required check would report; whatever GitHub makes of the title, both have CI, and land."""
     async with a_train_stage(tmp_path) as stage, aiohttp.ClientSession() as session:
         world = stage.world

@@ -6,8 +6,9 @@ commits once the branches of the earlier run are deleted. GitHub keeps them all 
 again. A commit that was a candidate never becomes one again: the checks of its former branch would count for the new
 one.
 
-A title that asks CI to skip would leave the candidate untested: CI reads the newest commit's message. A bare number would link each candidate on
-its pull request, and words such as "fixes" close issues only where the base is the default branch, as after any merge.
+A title that asks CI to skip would leave the candidate untested: CI reads the newest commit's message. A bare number
+would link each candidate on its pull request, and words such as "fixes" close issues only where the base is the default
+branch, as after any merge.
 """
 
 import re
