@@ -190,8 +190,8 @@ class Behaviour:
     github/rest-api-description #2746 and github/docs #15536 know only `heads` and `tags`: then "none". No source says
     whether `updateRefs` takes them: "rest" refuses them there alone."""
     revert_quotes: Literal["request", "landed"] = "request"
-    """What the commit of a revert says: the title and description of the request, or the title of the commit that it
-    takes back, as after the button (MDSplus/mdsplus #811, zowe/zowe-cli #1860). No source tells of the mutation."""
+    """The message of a revert's commit: title and description of the request; or the title of the commit that it
+    reverts, as the button has it (MDSplus/mdsplus #811, zowe/zowe-cli #1860). No source has one of the mutation."""
 
     @property
     def shows_stacks(self) -> bool:
