@@ -37,7 +37,7 @@ from queue_engine.rules.eligibility import (
     RequiredFacts,
     check_eligibility,
 )
-from queue_engine.rules.priority import trusted_of
+from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.store.entries import Entries
 from queue_engine.store.known import stale_comments
 from queue_engine.store.outbox.items import OutboxKind
@@ -192,8 +192,11 @@ async def admit(
     case, pull = request.case, taken.pull
     repository, policy = case.repository, case.policy
     left = case.entry if request.leaves_for is not None else None
+    trusted = pull.labels
+    if left is not None and not request.trusts_labels:
+        trusted = trusted_of(pull.labels, left.trusted_labels)
     if case.in_order is not None:
-        await case.in_order(pull.base_branch, policy)
+        await case.in_order(pull.base_branch, policy, request.order or precedence_of(trusted, policy))
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)
@@ -212,9 +215,7 @@ async def admit(
             await count_label(change, repository, request.by, answer)
         match answer:
             case Admit() | NotReady():
-                trusted = pull.labels if left is None else trusted_of(pull.labels, left.trusted_labels)
                 if request.trusts_labels:
-                    trusted = pull.labels
                     await record_consent(change, request, pull)
                 unmet = answer.unmet if isinstance(answer, NotReady) else ()
                 answer = await store_entry(change, queue, taken, requirements.rules, policy, request, trusted, unmet)

@@ -16,8 +16,11 @@ from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Engine
 
-InOrder = Callable[[str, Policy], Awaitable[None]]
-"""Waits for the earlier requests to join the queue of a base branch, by its policy. Raises RequestOrderError."""
+InOrder = Callable[[str, Policy, EntryOrder], Awaitable[None]]
+"""Waits for the earlier requests to join the queue of a base branch, by its policy and the order of the entry.
+
+Raises RequestOrderError.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ and while another process answers the earlier request, a later one of the same b
 land first. A killed process leases its job until the lease ends, and no process can tell a killed one from a slow one.
 Such waits last a minute at most: no request stops its queue (P5). After that the earlier request keeps its rank, but an
 entry that is being processed by then remains the front. A request that a rate limit delays for longer counts for no
-other, and neither does one that waits behind it.
+other, and neither does one that waits behind it. A hotfix comes before all others, so it waits for a request alone that
+may queue a hotfix, too.
 
 The first request is that of the first stored job: GitHub promises no order of deliveries, and its times have whole
 seconds. A comment's webhook and a bulk call name no base branch, so they count for every branch of their repository.
@@ -14,7 +15,7 @@ A single call has no job: it waits before it answers, for 20 s at most. Then it 
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,7 +27,8 @@ from queue_engine.core.concurrency.tasks import KeyOrder
 from queue_engine.core.jobs.job import Job, JobStatus
 from queue_engine.core.timing import backoff
 from queue_engine.domain.errors import RequestOrderError
-from queue_engine.domain.model import Repository
+from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
+from queue_engine.domain.model import EntryOrder, Repository
 from queue_engine.domain.policy import GithubMergePolicy, has_label
 from queue_engine.domain.webhooks import WEBHOOK_JOB, RequestRetry
 from queue_engine.effects.context import Engine
@@ -83,9 +85,9 @@ class RequestOrder:
         with self._line.enter(repository.id, attempt.order) as earlier_here:
             in_order = self.of(repository, attempt)
 
-            async def after_earlier(branch: str, policy: Policy) -> None:
+            async def after_earlier(branch: str, policy: Policy, order: EntryOrder) -> None:
                 await earlier_here()
-                await in_order(branch, policy)
+                await in_order(branch, policy, order)
 
             yield after_earlier
             self._answered.append(attempt.order)
@@ -96,8 +98,8 @@ class RequestOrder:
         One of this `age` or older does not count.
         """
 
-        async def in_order(branch: str, policy: Policy) -> None:
-            await self._await(repository, branch, policy, age, attempt)
+        async def in_order(branch: str, policy: Policy, order: EntryOrder) -> None:
+            await self._await(repository, branch, policy, order, age, attempt)
 
         return in_order
 
@@ -122,6 +124,7 @@ class RequestOrder:
         repository: Repository,
         branch: str,
         policy: Policy,
+        order: EntryOrder,
         age: timedelta | None,
         attempt: RequestRetry,
         *,
@@ -141,18 +144,41 @@ class RequestOrder:
                 )
             ):
                 after = found[-1].seq
-                for job in found:
-                    waits = waits or (self._counts(job, repository, since) and await _asks(tx, job, branch, policy))
+                counting = [job for job in found if self._counts(job, repository, since)]
+                for job in await _hotfixes(tx, repository, counting, policy, now) if order.hotfix else counting:
+                    waits = waits or await _asks(tx, job, branch, policy)
         if waits:
             while len(self._waiting) >= _UNDER_WAY:
                 del self._waiting[next(iter(self._waiting))]
-            self._waiting[attempt.order] = partial(self._await, repository, branch, policy, age, began=began)
+            self._waiting[attempt.order] = partial(self._await, repository, branch, policy, order, age, began=began)
             raise RequestOrderError("an earlier request is answered first", retry_after=_AGAIN)
 
     def _counts(self, job: Job, repository: Repository, since: datetime | None) -> bool:
         """Whether a job is of this repository, not too old, and not answered in this run of this process."""
         here = job.status is JobStatus.IN_PROGRESS and job.owner == self._engine.owner and job.seq in self._answered
         return not here and job.request["repository_id"] == repository.id and (since is None or job.created_at > since)
+
+
+async def _hotfixes(
+    tx: Transaction, repository: Repository, found: Sequence[Job], policy: Policy, now: datetime
+) -> Sequence[Job]:
+    """Return the jobs that may queue a hotfix: by a revert, or by a label that their pull request may have."""
+    labels = [each.label for each in policy.priority.labels if each.hotfix]
+    subjects = {job.seq: of_pull(_number_of(job)) for job in found} if labels else {}
+    known = await tx.known.about(repository.id, [*subjects.values()], since=now - KEPT) if subjects else {}
+
+    def may_be(job: Job) -> bool:
+        if any(line.startswith("revert") for line in job.request.get("commands", ())):
+            return True
+        facts = known.get(subjects.get(job.seq, ""), ())
+        shown = [each.statement.labels for each in facts if isinstance(each.statement, PullRequestState)]
+        return bool(labels) and (not shown or any(has_label(each, labels) for each in shown))
+
+    return [job for job in found if may_be(job)]
+
+
+def _number_of(job: Job) -> int:
+    return int(job.request["item"]["number"] if job.kind == BULK_CALL else job.request["number"])
 
 
 async def _asks(tx: Transaction, job: Job, branch: str, policy: Policy) -> bool:
@@ -167,8 +193,7 @@ async def _asks(tx: Transaction, job: Job, branch: str, policy: Policy) -> bool:
         asks = asked.get("joins") or (queues and asked.get("action") == "auto_merge_enabled")
     if not asks and asked["kind"] not in _MAY_COMPLETE:
         return False
-    number = asked["item"]["number"] if job.kind == BULK_CALL else asked["number"]
-    entry = await tx.entries.find(asked["repository_id"], number)
+    entry = await tx.entries.find(asked["repository_id"], _number_of(job))
     if entry is not None and entry.is_ready:
         return bool(asks) and entry.delivery != asked.get("delivery", call_delivery(job))
     return bool(asks) or (entry is not None and entry.base_branch == branch)

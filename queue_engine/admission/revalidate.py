@@ -271,7 +271,7 @@ async def _judge_readiness(
     if isinstance(answer, Reject):
         return await _end(engine, case, entry, answer)
     if isinstance(answer, Admit) and case.in_order is not None:
-        await case.in_order(entry.base_branch, policy)
+        await case.in_order(entry.base_branch, policy, EntryOrder(hotfix=entry.hotfix))
     async with engine.change() as change:
         found = await behind_shared_head(change.tx.entries, repository, taken.pull, policy, answer)
         match await in_landing_order(change, repository, entry.queue_id, policy, found):

@@ -239,7 +239,7 @@ class PullRequestChanges:
         engine = self._engine
         if webhook.attempt.arrived_at is not None and case.in_order is not None:
             # An earlier request has to be answered before any read.
-            await case.in_order(webhook.branch, case.policy)
+            await case.in_order(webhook.branch, case.policy, EntryOrder())
         async with engine.change() as change:
             await change.tx.repositories.refresh(case.repository)
         await handle_enqueue_request(engine, _request_of(case, webhook))

@@ -17,6 +17,7 @@ from queue_engine.core.jobs.job import jobs
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import RequestOrderError
+from queue_engine.domain.model import EntryOrder
 from queue_engine.domain.webhooks import WEBHOOK_JOB, RequestRetry, WebhookEvent
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.page_readers import reader
@@ -191,6 +192,30 @@ def cases() -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("are_both", [False, True])
+@pytest.mark.parametrize("earlier", ["label", "comment", "bulk call"])
+async def test_hotfix_waits_for_an_unanswered_request_only_if_that_may_queue_one_too(
+    world: World, earlier: str, are_both: bool
+) -> None:
+    """P3, P5: a hotfix comes before all others, and two of them land in the order of their requests."""
+    first, second = await asked(world, STORED[earlier], STORED["label"])
+    text = "priority: {labels: {hotfix: {priority: 1, hotfix: true, preempts: true}}}\n"
+    world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
+    for pull in (first, second) if are_both else (second,):
+        pull.label("hotfix", by="mona")
+    if not are_both:
+        first.label("other", by="mona")
+    await world.pass_time(SECOND)
+    await dies(world, lambda: STORED[earlier].ask(world, first))
+    second.label(LABEL, by="mona")
+    await world.pass_time(SECOND)
+    assert (await world.status(second) is None) is are_both
+    assert await world.status(first) is None, "the other process is dead"
+    assert await land(world, [first, second]) == [
+        each.number for each in ((first, second) if are_both else (second, first))
+    ]
+
+
 @pytest.mark.every_variant
 @pytest.mark.parametrize(("earlier", "later", "delay"), cases())
 async def test_request_whose_answer_is_delayed_lands_before_a_later_one(
@@ -315,9 +340,10 @@ async def test_wait_for_an_earlier_request_ends_after_a_minute_however_seldom_it
     for waits, seconds in enumerate((0, 30, 29)):
         world.clock.set(world.clock.now() + seconds * SECOND)
         with pytest.raises(RequestOrderError):
-            await order.of(webhook.repository, attempt)("main", policy) if not waits else await order.await_again(
-                attempt
-            )
+            if waits:
+                await order.await_again(attempt)
+            else:
+                await order.of(webhook.repository, attempt)("main", policy, EntryOrder())
     world.clock.set(world.clock.now() + SECOND)
     await order.await_again(attempt)
 
@@ -340,7 +366,7 @@ async def test_request_waits_for_one_behind_many_that_ask_for_nothing(world: Wor
             await Jobs(connection).enqueue_all(kind=WEBHOOK_JOB, requests=requests, now=world.clock.now())
             attempt = RequestRetry(order=1 + await Jobs(connection).newest())
         try:
-            await RequestOrder(engine).of(webhook.repository, attempt)("main", policy)
+            await RequestOrder(engine).of(webhook.repository, attempt)("main", policy, EntryOrder())
         except RequestOrderError:
             asking.append(label)
     assert asking == [LABEL]

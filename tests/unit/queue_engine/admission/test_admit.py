@@ -13,6 +13,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
+from queue_engine.domain.model import EntryOrder
 from queue_engine.domain.port import GitHub as Port
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import RequestRetry
@@ -103,7 +104,7 @@ async def test_label_on_a_former_head_is_refused_unless_it_was_set_again_since(
 async def test_label_waits_for_those_before_it_when_its_facts_are_read_first(engine: Engine) -> None:
     """P3: facts are read side by side, places are given in the order of the labels."""
 
-    async def before(branch: str, policy: Policy) -> None:
+    async def before(branch: str, policy: Policy, order: EntryOrder) -> None:
         assert (branch, await queued(engine)) == ("main", [])
         await handle_enqueue_request(engine, EnqueueRequest(Case(REPOSITORY, 1), "max", "head-1"))
 
