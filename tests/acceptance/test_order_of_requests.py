@@ -337,13 +337,11 @@ async def test_wait_for_an_earlier_request_ends_after_a_minute_however_seldom_it
     engine, webhook = world.bot.engine, adapter(WebhookEvent).validate_python(job.request)
     order, policy = RequestOrder(engine), await engine.policies.of(webhook.repository, "main")
     attempt = RequestRetry(order=job.seq + 1)
+    in_order = order.of(webhook.repository, attempt)
     for waits, seconds in enumerate((0, 30, 29)):
         world.clock.set(world.clock.now() + seconds * SECOND)
         with pytest.raises(RequestOrderError):
-            if waits:
-                await order.await_again(attempt)
-            else:
-                await order.of(webhook.repository, attempt)("main", policy, EntryOrder())
+            await (order.await_again(attempt) if waits else in_order("main", policy, EntryOrder()))
     world.clock.set(world.clock.now() + SECOND)
     await order.await_again(attempt)
 
