@@ -165,7 +165,7 @@ class Theatre:
     def kill_once_at_each_step(self, *, reading: bool = True) -> None:
         """From now on, kill the bot before and after the first request of each kind takes effect.
 
-        A job that met nine deaths in a row is given up, whatever they came from: one that met seven is done first.
+        A job that met nine deaths in a row runs alone, and is given up after the tenth: one of seven is done first.
         """
         met: set[tuple[str, str]] = set()
 

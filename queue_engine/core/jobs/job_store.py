@@ -2,7 +2,8 @@
 
 One worker claims a job for the time of a lease and renews it at every third of that time. A dead worker's job becomes
 claimable when the lease ends. That counts as a death, not as a failure, and lengthens no wait. After three deaths in a
-row a job is poison: a process runs one such job at a time, so that it takes no other along. After nine it is dead.
+row a job is poison: a process runs one such job at a time, so that it takes no other along. After nine a process runs
+it with no other job beside it, and if that ends the process, too, the job is dead.
 Claims are fenced: a worker that lost its lease cannot finish the job.
 
 Jobs with one `process_id` (events of one pull request, say) run in their order and one at a time. Only a failed job
@@ -197,6 +198,10 @@ class Jobs:
         """
         counted = {} if why is None else {"holds": {**job.holds, why: job.holds.get(why, 0) + 1}}
         await self._settle(job, status=JobStatus.PENDING, deaths=0, not_before=at, updated_at=now, **counted)
+
+    async def give_back(self, job: Job, now: datetime) -> None:
+        """Let a job that was not begun wait again, with its deaths. Raises LeaseLost."""
+        await self._settle(job, status=JobStatus.PENDING, updated_at=now)
 
     async def fail(self, job: Job, error: str, now: datetime) -> None:
         """The job failed for good, which a consumer of its process learns by `take_results`. Raises LeaseLost."""

@@ -211,13 +211,13 @@ async def live_and_let_poison_kill(database: Database, clock: Clock, life: int) 
 
 
 async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(database: Database, clock: Clock) -> None:
-    """A poisoned job has a bound as well: after nine dead workers it is kept for a person, and not begun again."""
+    """A poisoned job has a bound as well: after nine dead workers it runs alone, and then it is kept for a person."""
     await put(database, "poison")
     lives = [await live_and_let_poison_kill(database, clock, life) for life in range(12)]
-    assert [handler.begun for handler in lives] == [["poison"]] * 9 + [[]] * 3
+    assert [handler.begun for handler in lives] == [["poison"]] * 10 + [[]] * 2
     (letter,) = await dead(database)
-    assert (letter.attempts, letter.retryable) == (9, False)
-    assert letter.error_message == "Given up after 9 tries: its worker ended while it was done."
+    assert (letter.attempts, letter.retryable) == (10, False)
+    assert letter.error_message == "Given up after 10 tries: its worker ended while it was done, at last alone."
     assert await depth(database) == 0
 
 
@@ -227,6 +227,61 @@ async def test_worker_poisoned_job_takes_no_other_along(database: Database, cloc
     lives = [await live_and_let_poison_kill(database, clock, life) for life in range(20)]
     assert sorted(name for handler in lives for name in handler.ended) == ["a", "b", "c", "d"]
     assert [letter.payload["name"] for letter in await dead(database)] == ["poison"]
+
+
+async def met_nine_deaths(database: Database, clock: Clock, name: str) -> None:
+    """Put a job whose workers end nine times, whatever ends them; it is due after another lease."""
+    await put(database, name)
+    for life in range(9):
+        clock.time += LEASE
+        died = worker_of(database, clock, {"k": RecordedHandler()}, owner=f"dies-{life}")
+        await died.start_due()
+        await died.cancel()
+
+
+async def test_worker_runs_a_job_that_met_nine_deaths_alone_and_it_is_done(database: Database, clock: Clock) -> None:
+    """P2: another job had ended its workers. Those under way end first, and others wait for it a minute at most."""
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler}, owner="lives")
+    await met_nine_deaths(database, clock, "suspect")
+    clock.time += LEASE / 2
+    await put(database, "before")
+    await worker.start_due()
+    await handler.until_begun("before")
+    clock.time += LEASE / 2
+    await put(database, "later")
+    assert not await worker.start_due()
+    assert await worker.next_due() is None
+    assert handler.begun == ["before"]
+    handler.end("before")
+    await worker.drain()
+    assert await worker.start_due()
+    await handler.until_begun("suspect")
+    assert not await worker.start_due()
+    assert await worker.next_due() == clock.time + MINUTE
+    clock.time += MINUTE
+    assert await worker.start_due()
+    await handler.until_begun("later")
+    handler.end("suspect", "later")
+    await worker.drain()
+    assert (sorted(handler.ended), await dead(database)) == (["before", "later", "suspect"], ())
+
+
+async def test_worker_begins_nothing_beside_a_job_that_runs_alone_until_it_ends(
+    database: Database, clock: Clock
+) -> None:
+    """The others are done as soon as it has ended, with no death on their account."""
+    await met_nine_deaths(database, clock, "suspect")
+    clock.time += LEASE
+    await put(database, "a", "b")
+    deaths: dict[str, int] = {}
+
+    async def handle(job: Job) -> None:
+        deaths[job.request["name"]] = job.deaths
+
+    await worker_of(database, clock, {"k": handle}, owner="lives").run_due()
+    assert deaths == {"suspect": 9, "a": 0, "b": 0}
+    assert [*deaths] == ["suspect", "a", "b"]
 
 
 async def test_worker_starts_no_second_suspect_beside_the_first(database: Database, clock: Clock) -> None:
