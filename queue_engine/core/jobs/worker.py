@@ -114,15 +114,15 @@ class Worker:
             claimed = await jobs.claim_some(
                 room, owner=self._settings.owner, now=now, lease=self._settings.lease, poison=not self._runs_poison_job
             )
-            claimed = await self._begun_alone(jobs, claimed, now)
-        for job in claimed:
+            begun = await self._begun_alone(jobs, claimed, now)
+        for job in begun:
             if job.id in self._doing:
                 # Its lease ended while it runs here: the clock jumped, or the database was away. It just goes on.
                 self._doing[job.id] = job
             else:
                 self._doing[job.id] = job
                 self._pool.start(self._hold_and_do(job))
-        return bool(claimed)
+        return bool(begun)
 
     async def run_due(self) -> bool:
         """Do what is due and wait until that is done; whether anything was."""
