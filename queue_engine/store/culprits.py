@@ -1,11 +1,11 @@
 """The searches for culprits, a row each; those of a queue that are older than ninety days go when a new one begins."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, bindparam, delete, insert, select, update
+from sqlalchemy import Row, Select, bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from queue_engine.core.read_model import adapter
@@ -19,6 +19,8 @@ _ADD = insert(culprits).returning(culprits.c.id)
 _SAVE = update(culprits).where(culprits.c.id == bindparam("its_id"))
 _PURGE = delete(culprits).where(culprits.c.queue_id == bindparam("its_queue"), culprits.c.at < bindparam("before"))
 _LATEST = select(culprits).order_by(culprits.c.id.desc()).limit(_MOST)
+_OF_QUEUE = _LATEST.where(culprits.c.queue_id == bindparam("its_queue"))
+_SINCE = _LATEST.where(culprits.c.repository_id == bindparam("its_repository"), culprits.c.at >= bindparam("since"))
 _AWAITED = select(culprits.c.repository_id, culprits.c.commit).where(
     culprits.c.repository_id.in_(bindparam("repositories", expanding=True)), culprits.c.commit.is_not(None)
 )
@@ -46,11 +48,11 @@ class Culprits:
 
     async def of_queue(self, queue_id: int) -> tuple[CulpritRecord, ...]:
         """Return the last searches of a queue, the newest first."""
-        return await self._read(culprits.c.queue_id == queue_id)
+        return await self._read(_OF_QUEUE, {"its_queue": queue_id})
 
     async def since(self, repository_id: int, instant: datetime) -> tuple[CulpritRecord, ...]:
         """Return the last searches of a repository that began since, the newest first."""
-        return await self._read(culprits.c.repository_id == repository_id, culprits.c.at >= instant)
+        return await self._read(_SINCE, {"its_repository": repository_id, "since": instant})
 
     async def awaited(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
         """Return the commits of these repositories whose checks searches wait for."""
@@ -63,8 +65,8 @@ class Culprits:
         found: int | None = (await self._connection.execute(_WAITING, these)).scalar()
         return found
 
-    async def _read(self, *conditions: Any) -> tuple[CulpritRecord, ...]:
-        return tuple(map(_search_of, await self._connection.execute(_LATEST.where(*conditions))))
+    async def _read(self, statement: Select[Any], its_own: Mapping[str, Any]) -> tuple[CulpritRecord, ...]:
+        return tuple(map(_search_of, await self._connection.execute(statement, its_own)))
 
 
 def _values(search: CulpritRecord) -> dict[str, Any]:

@@ -163,9 +163,11 @@ class RedBases(_InQueue):
 
         With `expected` the store changes only this value; False, without a change, if another one is stored.
         """
-        unchanged = () if expected is None else [column == value for column, value in _values(expected).items()]
-        noted = _CHANGE.where(*unchanged).values(_values(red))
-        return (await self._connection.execute(noted, {"its_id": queue_id})).rowcount == 1
+        noted = _CHANGE
+        if expected is not None:
+            noted = noted.where(*[column == value for column, value in _values(expected).items()])
+        values = {column.name: value for column, value in _values(red).items()}
+        return (await self._connection.execute(noted, {"its_id": queue_id, **values})).rowcount == 1
 
     async def tips(self, repository_ids: Collection[int]) -> set[tuple[int, str]]:
         """Return the failing tips that queues of these repositories wait for: repository and commit."""

@@ -106,7 +106,7 @@ class Shadow(TableStore):
             stored = await self._connection.execute(_ADD.on(self._connection), {**own, **values})
         else:
             its_own = {"its_repository": pull.repository.id, "its_number": pull.number, "its_version": pull.version}
-            stored = await self._connection.execute(_SAVE.values(values), its_own)
+            stored = await self._connection.execute(_SAVE, {**values, **its_own})
         if stored.first() is None:
             raise StaleRecord(f"the shadowed pull request {pull.number} changed since it was read")
 

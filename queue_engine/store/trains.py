@@ -13,6 +13,7 @@ from queue_engine.store.tables import trains
 _ITS_OWN = trains.c.queue_id == bindparam("its_queue", type_=Integer)
 _GET = select(trains).where(_ITS_OWN)
 _OF_QUEUES = select(trains).where(trains.c.queue_id.in_(bindparam("its_queues", expanding=True)))
+_ADD = insert(trains)
 _SAVE = update(trains).where(_ITS_OWN, trains.c.version == bindparam("its_version", type_=Integer))
 _REMOVE = delete(trains).where(_ITS_OWN)
 
@@ -44,7 +45,7 @@ class TrainMemories(TableStore):
         version = changed.version + 1
         values = {"version": version, "memory": dict(changed.memory)}
         if changed.version == 0:
-            await self._connection.execute(insert(trains), {"queue_id": changed.queue_id, **values})
+            await self._connection.execute(_ADD, {"queue_id": changed.queue_id, **values})
         else:
             its_own = {"its_queue": changed.queue_id, "its_version": changed.version}
             if (await self._connection.execute(_SAVE, {**values, **its_own})).rowcount != 1:

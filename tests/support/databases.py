@@ -26,7 +26,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from sqlalchemy import URL, Dialect, make_url
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 import queue_engine.core.database.database
 from queue_engine.core.database.database import Database, metadata
@@ -279,10 +279,11 @@ def compile_once(patch: pytest.MonkeyPatch) -> None:
     SQLAlchemy keeps them with the engine and its dialect, of which each test and each process has new ones. A dialect
     knows nothing of a particular database, so all engines of a kind may share one that has met its server.
     """
+    make = queue_engine.core.database.database.create_engine
     shared: dict[str, tuple[Dialect, Any]] = {}
 
     def create(url: URL, **options: Any) -> AsyncEngine:
-        engine = create_async_engine(url, **options)
+        engine = make(url, **options)
         own = engine.sync_engine
         dialect, compiled = shared.get(url.drivername, (own.dialect, own._compiled_cache))
         if dialect.server_version_info is None:
@@ -292,7 +293,7 @@ def compile_once(patch: pytest.MonkeyPatch) -> None:
             own._compiled_cache = compiled
         return engine
 
-    patch.setattr(queue_engine.core.database.database, "create_async_engine", create)
+    patch.setattr(queue_engine.core.database.database, "create_engine", create)
 
 
 async def _migrate(url: str) -> None:

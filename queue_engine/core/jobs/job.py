@@ -149,7 +149,7 @@ def _is_next() -> ColumnElement[bool]:
     return ~exists(select(_OTHER.c.seq).where(_OTHER.c.process_id == jobs.c.process_id, or_(earlier, later)))
 
 
-def behind_later(due: datetime) -> ColumnElement[bool]:
+def behind_later(due: ColumnElement[datetime]) -> ColumnElement[bool]:
     """An earlier job of the same process is to be done first, and not before `due`."""
     untried = and_(_unfinished(_OTHER), _OTHER.c.error_message.is_(None), _OTHER.c.not_before > due)
     same = _OTHER.c.process_id == jobs.c.process_id

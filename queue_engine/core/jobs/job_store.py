@@ -15,13 +15,28 @@ A finished job is deleted, in one transaction with its consumer's work where one
 small as the work; `make bench` sends a million jobs through and compares with a well-kept peer.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import CompoundSelect, Row, bindparam, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from queue_engine.core.database.database import DatabaseInstant
 from queue_engine.core.jobs.job import (
     CLAIM,
     CLAIM_CONTESTED,
@@ -51,7 +66,53 @@ from queue_engine.core.jobs.job import (
 from queue_engine.core.observability.log import logged
 from queue_engine.core.observability.trace import current
 
-_UNFINISHED = select(*FIELDS).where(jobs.c.process_id == bindparam("its_process"), UNFINISHED).order_by(jobs.c.seq)
+_ESCAPE = "/"
+_ITS_PROCESS = jobs.c.process_id == bindparam("its_process")
+_DUE: ColumnElement[datetime] = bindparam("due", type_=DatabaseInstant)
+
+_UNFINISHED = select(*FIELDS).where(_ITS_PROCESS, UNFINISHED).order_by(jobs.c.seq)
+_HASTEN = (
+    update(jobs)
+    .where(_ITS_PROCESS, jobs.c.status == JobStatus.PENDING, jobs.c.error_message.is_(None), jobs.c.not_before > _DUE)
+    .values(not_before=_DUE, updated_at=bindparam("now"))
+)
+_NEWEST = select(func.max(jobs.c.seq))
+
+
+def _of_processes(name: str) -> ColumnElement[bool]:
+    """Those whose process has the prefix that is the parameter of this name, as `_escaped` writes it."""
+    return jobs.c.process_id.startswith(bindparam(name), escape=_ESCAPE)
+
+
+def _escaped(prefix: str) -> str:
+    return re.sub(f"[{_ESCAPE}%_]", rf"{_ESCAPE}\g<0>", prefix)
+
+
+_REQUESTS = (
+    select(jobs.c.request_json)
+    .where(jobs.c.kind == bindparam("its_kind"), _of_processes("prefix"), UNFINISHED)
+    .order_by(jobs.c.seq)
+)
+
+
+@cache
+def _unanswered(kinds: tuple[str, ...], names: tuple[str, ...]) -> Select[Any]:
+    """The first unfinished jobs of these kinds whose requests have, under these names, a value of its list or none."""
+    values = [(name, jobs.c.request_json[name].as_string()) for name in names]
+    return (
+        select(*FIELDS)
+        .where(
+            jobs.c.seq > bindparam("after"),
+            jobs.c.seq < bindparam("before"),
+            or_(*[(jobs.c.kind == kind) & _of_processes(f"prefix_{kind}") for kind in kinds]),
+            UNFINISHED,
+            jobs.c.not_before <= _DUE,
+            *[value.in_(bindparam(f"values_{name}", expanding=True)) | value.is_(None) for name, value in values],
+            ~behind_later(_DUE),
+        )
+        .order_by(jobs.c.seq)
+        .limit(bindparam("most", type_=Integer))
+    )
 
 
 @logged("jobs")
@@ -258,21 +319,18 @@ class Jobs:
 
     async def hasten(self, process_id: str, now: datetime, *, due: datetime | None = None) -> None:
         """Make the untried jobs of a process due now, or at `due`, that were to wait longer."""
-        due = due or now
-        waits = (jobs.c.status == JobStatus.PENDING) & jobs.c.error_message.is_(None) & (jobs.c.not_before > due)
-        statement = update(jobs).where(jobs.c.process_id == process_id, waits)
-        if (await self._connection.execute(statement.values(not_before=due, updated_at=now))).rowcount:
+        its_own = {"its_process": process_id, "now": now, "due": due or now}
+        if (await self._connection.execute(_HASTEN, its_own)).rowcount:
             self._due()
 
     async def unfinished_requests(self, kind: str, processes: str) -> tuple[Mapping[str, Any], ...]:
         """Return the requests of the unfinished jobs of one kind, of all processes with this prefix."""
-        of_these = jobs.c.process_id.startswith(processes, autoescape=True)
-        statement = select(jobs.c.request_json).where(jobs.c.kind == kind, of_these, UNFINISHED)
-        return tuple((await self._connection.scalars(statement.order_by(jobs.c.seq))).all())
+        these = {"its_kind": kind, "prefix": _escaped(processes)}
+        return tuple((await self._connection.scalars(_REQUESTS, these)).all())
 
     async def newest(self) -> int:
         """Return the number of the last stored job that is there; 0 if there is none."""
-        return (await self._connection.execute(select(func.max(jobs.c.seq)))).scalar_one() or 0
+        return (await self._connection.execute(_NEWEST)).scalar_one() or 0
 
     async def unanswered_before(
         self,
@@ -290,17 +348,11 @@ class Jobs:
         of these values in `fields`; None: they lack it. A job behind one of its process that is due later is not among
         them.
         """
-        kinds = [
-            (jobs.c.kind == kind) & jobs.c.process_id.startswith(prefix, autoescape=True)
-            for kind, prefix in processes.items()
-        ]
-        between = (jobs.c.seq > after, jobs.c.seq < seq)
-        statement = select(*FIELDS).where(*between, or_(*kinds), UNFINISHED, jobs.c.not_before <= due)
-        for name, values in fields.items():
-            value = jobs.c.request_json[name].as_string()
-            statement = statement.where(value.in_([each for each in values if each is not None]) | value.is_(None))
-        first = statement.where(~behind_later(due)).order_by(jobs.c.seq).limit(most)
-        return tuple(map(job_of, await self._connection.execute(first)))
+        given: dict[str, Any] = {"after": after, "before": seq, "due": due, "most": most}
+        given |= {f"prefix_{kind}": _escaped(prefix) for kind, prefix in processes.items()}
+        given |= {f"values_{name}": [each for each in values if each is not None] for name, values in fields.items()}
+        statement = _unanswered(tuple(processes), tuple(fields))
+        return tuple(map(job_of, await self._connection.execute(statement, given)))
 
     async def _settle(self, job: Job, **values: object) -> None:
         if not await self._changes(SETTLE, {**claimed(job), **values}):

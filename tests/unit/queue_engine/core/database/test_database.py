@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, StatementError
 
-from queue_engine.core.database.database import Database, database_url
+from queue_engine.core.database.database import Database, _Compiled, database_url
 from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
 from tests.support.databases import MakeUrl, PostgresServer
@@ -218,3 +218,48 @@ async def test_transactions_on_sqlite_are_served_in_the_order_of_asking(tmp_path
     finally:
         await database.close()
     assert order == ["a", "b", "c", "a"]
+
+
+async def test_sqlite_keeps_an_instant_as_text_of_one_form(sqlite_database: Database) -> None:
+    """Text compares as instants do only in one zone and to one length; earlier versions wrote the same."""
+    whole = NOW.replace(microsecond=0).astimezone(timezone(timedelta(hours=2)))
+    async with sqlite_database.transaction() as connection:
+        await Jobs(connection).enqueue(kind="k", request={}, process_id="p", now=whole)
+        stored = (await connection.exec_driver_sql("SELECT not_before FROM jobs")).scalar_one()
+    assert stored == "2026-03-29 01:30:00.000000"
+
+
+class _Part:
+    """A part of a statement's key that counts how often Python computes its hash."""
+
+    hashed = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Part)
+
+    def __hash__(self) -> int:
+        _Part.hashed += 1
+        return 1
+
+
+def test_compiled_statement_is_found_by_the_identity_of_its_key_or_else_by_its_value() -> None:
+    """Statements that are constants cost no hash of all their parts; equal ones built for a call compile once."""
+    compiled, parts = _Compiled(), (_Part(),)
+    compiled["dialect", parts, ("a",), False, False] = "found"
+    _Part.hashed = 0
+    assert compiled.get(("dialect", parts, ("a",), False, False)) == "found"
+    assert _Part.hashed == 0
+    assert compiled.get(("dialect", (_Part(),), ("a",), False, False)) == "found"
+    assert compiled.get(("dialect", parts, ("a", "b"), False, False)) is None
+    assert compiled.get(("dialect", parts, ("a",), False, True)) is None
+
+
+def test_compiled_statements_that_are_built_for_each_call_take_no_memory_for_ever() -> None:
+    """A thousand are kept; none that was forgotten is found by an identity that another one has now."""
+    compiled = _Compiled()
+    for number in range(2_500):
+        key = ("dialect", (number, "parts"), (), False, False)
+        assert compiled.get(key) is None
+        compiled[key] = number
+        assert compiled.get(key) == number
+    assert len(compiled) == len(compiled._by_identity) == 500

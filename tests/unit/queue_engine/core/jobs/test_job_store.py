@@ -191,3 +191,17 @@ async def test_jobs_on_postgresql_that_are_committed_in_another_order_do_not_wai
         assert await claim_one(jobs, owner="b", now=later, lease=LEASE) is None
         await jobs.finish([again])
         assert (again.kind, (await take(jobs, now=later)).kind) == ("second", "first")
+
+
+async def test_prefix_of_processes_is_plain_text(jobs: Jobs) -> None:
+    """What LIKE takes for a pattern, `_` and `%`, is a character of the prefix like any other; so is its escape."""
+    for process in ("a_b:1", "axb:1", "a%b:1", "a/_b:1"):
+        await jobs.enqueue(kind="k", request={"process": process}, process_id=process, now=NOW)
+
+    async def found(prefix: str) -> list[str]:
+        return [request["process"] for request in await jobs.unfinished_requests("k", prefix)]
+
+    assert await found("a_b:") == ["a_b:1"]
+    assert await found("a%b") == ["a%b:1"]
+    assert await found("a/_") == ["a/_b:1"]
+    assert await found("a") == ["a_b:1", "axb:1", "a%b:1", "a/_b:1"]
