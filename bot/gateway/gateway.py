@@ -226,7 +226,9 @@ class Gateway(CandidateApi, MergeApi):
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
         return await disable_auto_merge(self._connection, repository, node_id)
 
-    async def revert_pull_request(self, repository: Repository, node_id: str, title: str, body: str) -> tuple[int, str]:
+    async def revert_pull_request(
+        self, repository: Repository, node_id: str, title: str, body: str
+    ) -> tuple[int, str, Commit]:
         return await revert_pull_request(self._connection, repository, node_id, title, body)
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:

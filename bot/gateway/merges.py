@@ -20,7 +20,7 @@ from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ActivityAnswer, PullRequestAnswer, ShaAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
-from queue_engine.domain.facts import HeadPush, MergeMethod, PullRequest
+from queue_engine.domain.facts import Commit, HeadPush, MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import MergeState, PendingMerge
 
@@ -131,16 +131,39 @@ async def disable_auto_merge(connection: Connection, repository: Repository, nod
 
 _REVERT = """mutation Revert($pull: ID!, $title: String!, $body: String!) {
   revertPullRequest(input: {pullRequestId: $pull, title: $title, body: $body}) {
-    revertPullRequest { number headRefOid }
+    revertPullRequest {
+      number headRefOid headRefName
+      headRef { target { ... on Commit { message tree { oid } parents(first: 2) { nodes { oid } } } } }
+    }
   }
 }"""
 _UNEXPLAINED = "something went wrong"
 """GitHub's words for a fault of its own, such as a time limit."""
 
 
+class _Oid(ReadModel):
+    oid: str
+
+
+class _Parents(ReadModel):
+    nodes: tuple[_Oid, ...]
+
+
+class _Target(ReadModel):
+    message: str
+    tree: _Oid
+    parents: _Parents
+
+
+class _Head(ReadModel):
+    target: _Target | None
+
+
 class _Reverted(ReadModel):
     number: int
     head_sha: str = Field(alias="headRefOid")
+    branch: str = Field(alias="headRefName")
+    head: _Head | None = Field(None, alias="headRef")
 
 
 class _RevertPayload(ReadModel):
@@ -153,7 +176,7 @@ class _RevertAnswer(ReadModel):
 
 async def revert_pull_request(
     connection: Connection, repository: Repository, node_id: str, title: str, body: str
-) -> tuple[int, str]:
+) -> tuple[int, str, Commit]:
     """`revertPullRequest`, which only GraphQL has (changelog of 2023-01-27; cli/cli #8826 calls it).
 
     No source quotes what GitHub answers about a conflict, so each error of this field counts as a refusal, unless its
@@ -170,7 +193,11 @@ async def revert_pull_request(
     except Unsupported as missing:
         raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
     made = parse_answer(_RevertAnswer, answer.data).payload.revert
-    return made.number, made.head_sha
+    target = None if made.head is None else made.head.target
+    if target is None:
+        return made.number, made.branch, Commit(made.head_sha, "", ())
+    parents = tuple(each.oid for each in target.parents.nodes)
+    return made.number, made.branch, Commit(made.head_sha, target.tree.oid, parents, message=target.message)
 
 
 class HeadBranches:

@@ -32,7 +32,7 @@ from queue_engine.domain.errors import (
     RequestOrderError,
     StaleRead,
 )
-from queue_engine.domain.facts import PullRequest, Snapshot
+from queue_engine.domain.facts import Commit, PullRequest, Snapshot
 from queue_engine.domain.model import EntryOrder, Repository
 from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.port import BranchUpdate
@@ -62,6 +62,8 @@ class Revert:
     """The pull request that reverts it; None: GitHub opened none."""
     head_sha: str | None = None
     """The commit that GitHub made for it; None: a job died before it stored that."""
+    replaced: str | None = None
+    """The commit that IMQ replaced by that, if it did."""
     detail: str = ""
     """Why GitHub opened none, in its own words."""
     refused: RejectionError | None = None
@@ -138,6 +140,8 @@ async def queue_revert(
         return opened
     with _lagging():
         taken = await engine.github.snapshot(repository, number, login=by)
+    if opened.replaced is not None and taken.pull.head_sha == opened.replaced:
+        raise StaleRead("reads do not show the commit of the revert yet")
     async with engine.store.reading() as tx:
         entry = await tx.entries.find(repository.id, number)
     if entry is not None or not taken.pull.open:
@@ -239,39 +243,41 @@ async def open_revert(
                 former = await github.pull_request(repository, known)
             found = known if former.open else None
         head: str | None = last.get("head") if found == known else None
+        replaced: str | None = last.get("replaced") if found == known else None
         if found is None:
             body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
             try:
                 title = without_skips(title or f'Revert "{pull.title}"')
-                found, head = await github.revert_pull_request(repository, pull.node_id, title, body)
+                found, branch, made = await github.revert_pull_request(repository, pull.node_id, title, body)
             except (Forbidden, Invalid) as refusal:
                 return Revert(detail=refusal.message)
-            head = await _with_ci(engine, repository, found, head)
+            head = await _with_ci(engine, repository, branch, made)
+            replaced = None if head == made.sha else made.sha
         if found != known:
             data = {"by": by, "revert": found} | ({} if head is None else {"head": head})
+            data |= {} if replaced is None else {"replaced": replaced}
             policy = await engine.policies.of(repository, pull.base_branch)
             async with engine.change() as change:
                 queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
                 await change.record(REVERTED, queue, number=pull.number, data=data)
                 await announce_revert(change.tx, repository, pull.number, found, policy, change.now)
-        return Revert(found, head)
+        return Revert(found, head, replaced)
 
 
-async def _with_ci(engine: Engine, repository: Repository, number: int, head: str) -> str:
+async def _with_ci(engine: Engine, repository: Repository, branch: str, made: Commit) -> str:
     """Have CI run on a revert whose commit quotes words that skip it: replace it by one without. Returns its head.
 
     No source says whether the message of the commit is that of the request or quotes the one that landed. What GitHub
-    refuses here, or does not show yet, leaves the revert as it is.
+    refuses here leaves the revert as it is.
     """
-    github = engine.github
+    github, message = engine.github, without_skips(made.message)
+    if message == made.message:
+        return made.sha
     with suppress(Forbidden, HeadConflict, Invalid, MergeError, NotFound):
-        made = await github.commit(repository, head)
-        if (message := without_skips(made.message)) != made.message:
-            branch = (await github.pull_request(repository, number)).head_branch
-            commit = await github.create_commit(repository, made.tree, made.parents, message)
-            await github.update_refs(repository, [BranchUpdate(branch, before=head, after=commit.sha, force=True)])
-            return commit.sha
-    return head
+        commit = await github.create_commit(repository, made.tree, made.parents, message)
+        await github.update_refs(repository, [BranchUpdate(branch, before=made.sha, after=commit.sha, force=True)])
+        return commit.sha
+    return made.sha
 
 
 async def revert_of(tx: Transaction, repository_id: int, number: int) -> int | None:

@@ -475,10 +475,13 @@ class Writes(Protocol):
         """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
         raise AssertionError
 
-    async def revert_pull_request(self, repository: Repository, node_id: str, title: str, body: str) -> tuple[int, str]:
-        """GraphQL `revertPullRequest`: open a pull request that reverts a merged one; returns its number and its head.
+    async def revert_pull_request(
+        self, repository: Repository, node_id: str, title: str, body: str
+    ) -> tuple[int, str, Commit]:
+        """GraphQL `revertPullRequest`: open a pull request that reverts a merged one.
 
-        Raises Invalid where GitHub cannot revert it, as by a conflict, and Forbidden without the permission.
+        Returns its number, its branch and its commit, whose message is empty where the answer lacks it. Raises Invalid
+        where GitHub cannot revert it, as by a conflict, and Forbidden without the permission.
         """
         raise AssertionError
 

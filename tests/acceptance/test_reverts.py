@@ -12,6 +12,7 @@ import pytest
 from bot.cli.console import ExitCode
 from bot.cli.queue_files import audit_lines
 from tests.acceptance.callers import Caller, caller
+from tests.acceptance.commenting import answered, say
 from tests.acceptance.page_readers import reader
 from tests.acceptance.pull_request_calls import HOME
 from tests.acceptance.test_author_commands import Author
@@ -91,8 +92,8 @@ async def test_calls_at_once_open_one_pull_request(world: World, mona: Caller, w
 async def test_revert_and_reland_of_a_title_that_skips_ci_are_tested(
     tmp_path: Path, quotes: Literal["request", "landed"]
 ) -> None:
-    """P1: no required check would report; whatever GitHub makes of the title, both have CI, and land."""
-    async with a_train_stage(tmp_path) as stage, aiohttp.ClientSession() as session:
+    """P1: no required check would report; whatever GitHub makes of the title, both have CI, and land, also at lag."""
+    async with a_train_stage(tmp_path) as stage:
         world = stage.world
         text = 'merge: {method: squash, title: "{title} (#{number})", body: ""}\n'
         world.repository.push("main", {".github/imq.yml": text}, "Configure", by="rhea")
@@ -107,15 +108,17 @@ async def test_revert_and_reland_of_a_title_that_skips_ci_are_tested(
         assert git.must(world.repository.sha("main")).message == f"Add [skip ci] (#{pull.number})", (
             "as its author wants"
         )
-        mona, path = await caller(world, session), f"{HOME}/pulls/{pull.number}"
-        revert = (await mona.ask("POST", f"{path}/revert")).body
-        assert (revert["queued"], pull_of(world, revert["opened"]).title) == (True, 'Revert "Add skip-ci"')
-        await until_merged(world, revert["opened"])
-        again = (await mona.ask("POST", f"{path}/reland")).body["opened"]
+        world.server.lag.between(timedelta(0), 4 * timedelta(seconds=1), seed=4)
+        before = len(world.repository.record.pulls)
+        await say(world, pull, "/revert", by="mona")
+        revert = pull_of(world, before + 1)
+        assert (revert.title, await answered(world, pull)) == ('Revert "Add skip-ci"', ["reverted"])
+        await until_merged(world, revert.number)
+        await say(world, pull, "/reland", by="mona")
         await world.pass_time(CI_TIME * 2)
-        world.repository.pull(again).label(LABEL, by="mona")
-        await until_merged(world, again)
-        assert git.must(world.repository.sha("main")).message == f"Reland: Add skip-ci (#{again})"
+        world.repository.pull(before + 2).label(LABEL, by="mona")
+        await until_merged(world, before + 2)
+        assert git.must(world.repository.sha("main")).message == f"Reland: Add skip-ci (#{before + 2})"
 
 
 async def test_revert_that_github_refuses_or_somebody_pushed_to_says_so(world: World, mona: Caller) -> None:

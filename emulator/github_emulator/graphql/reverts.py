@@ -47,8 +47,18 @@ def revert_pull_request(github: GitHub, caller: Caller, actor: Actor, given: dic
     )
     return {
         "clientMutationId": given.get("clientMutationId"),
-        "revertPullRequest": {"number": opened.number, "headRefOid": sha},
+        "revertPullRequest": {
+            "number": opened.number,
+            "headRefOid": sha,
+            "headRefName": branch,
+            "headRef": {"name": branch, "target": _commit(sha, tree, tip, message)},
+        },
     }
+
+
+def _commit(sha: str, tree: str, parent: str, message: str) -> dict[str, Any]:
+    parents = {"nodes": [{"__typename": "Commit", "oid": parent}]}
+    return {"__typename": "Commit", "oid": sha, "tree": {"oid": tree}, "message": message, "parents": parents}
 
 
 def _before(pull: PullRequest) -> str:

@@ -295,4 +295,4 @@ class Worker:
 
 def _exhausted_message(job: Job) -> str:
     last = "" if job.error_message is None else f" The last error: {job.error_message}"
-    return f"Given up after {job.deaths} tries: its worker ended while it was done, at last alone.{last}"
+    return f"Given up after {job.deaths} tries: its worker ended while it was done, also when it began alone.{last}"

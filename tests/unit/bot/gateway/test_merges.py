@@ -6,7 +6,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound, Unavailable
-from queue_engine.domain.facts import MergeMethod
+from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import MergeState, PendingMerge
 from tests.unit.bot.github_double import GitHubDouble, Says
@@ -85,12 +85,21 @@ async def test_revert_that_github_does_not_open_says_why(
         await gateway.revert_pull_request(repository, "PR_3", "Revert", "body")
 
 
+@pytest.mark.parametrize("has_commit", [True, False])
 async def test_revert_has_the_title_and_description_that_imq_wants(
-    gateway: Gateway, github: GitHubDouble, repository: Repository
+    gateway: Gateway, github: GitHubDouble, repository: Repository, has_commit: bool
 ) -> None:
     """P2, P4: the description has the mark by which IMQ finds it, and the answer the commit that GitHub made."""
-    made = {"revertPullRequest": {"number": 9, "headRefOid": "h9"}}
-    github.on("POST", "/graphql", Says({"data": {"revertPullRequest": made}}))
-    assert await gateway.revert_pull_request(repository, "PR_3", "Revert it", "why") == (9, "h9")
+    target = {"message": "Revert it", "tree": {"oid": "t9"}, "parents": {"nodes": [{"oid": "base"}]}}
+    revert = {
+        "number": 9,
+        "headRefOid": "h9",
+        "headRefName": "revert-3",
+        "headRef": {"target": target} if has_commit else None,
+    }
+    github.on("POST", "/graphql", Says({"data": {"revertPullRequest": {"revertPullRequest": revert}}}))
+    made = await gateway.revert_pull_request(repository, "PR_3", "Revert it", "why")
+    commit = Commit("h9", "t9", ("base",)) if has_commit else Commit("h9", "", ())
+    assert (made, made[2].message) == ((9, "revert-3", commit), "Revert it" if has_commit else "")
     [asked] = github.asked_for("POST", "/graphql")
     assert asked.data["variables"] == {"pull": "PR_3", "title": "Revert it", "body": "why"}

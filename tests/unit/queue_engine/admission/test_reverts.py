@@ -1,5 +1,6 @@
 """Open the revert of a landed pull request, or find the one that is there."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -12,8 +13,10 @@ from queue_engine.admission.reverts import open_revert, queue_revert, request_re
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
+from queue_engine.domain.errors import StaleRead
 from queue_engine.domain.facts import Commit, HeadPush, Permission, PullRequest, Snapshot
 from queue_engine.domain.policy import CulpritPolicy
+from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.store import Store
@@ -41,6 +44,10 @@ class GitHub:
         """GitHub's history of each revert's branch."""
         self.message = ""
         """That of the landed commit."""
+        self.title = ""
+        """That of the commit of each revert."""
+        self.commits: list[tuple[str, tuple[str, ...], str]] = []
+        self.moves: list[Sequence[BranchUpdate]] = []
 
     async def latest_pull_requests(self, *_: object) -> tuple[PullRequest, ...]:
         return tuple(each for each in self.pulls.values() if each.open)
@@ -63,11 +70,19 @@ class GitHub:
     async def snapshot(self, _repository: object, number: int, **_: object) -> Snapshot:
         return Snapshot(replace(self.pulls[number], open=not self.closes), None, None)
 
-    async def revert_pull_request(self, *_: object) -> tuple[int, str]:
+    async def revert_pull_request(self, *_: object) -> tuple[int, str, Commit]:
         number = max(self.pulls) + 1
         self.pulls[number] = replace(REVERT, number=number)
         self.made.append(number)
-        return number, self.pulls[number].head_sha if self.pushed is None else self.pushed
+        head = self.pulls[number].head_sha if self.pushed is None else self.pushed
+        return number, "revert-1", Commit(head, "tree", (), message=self.title)
+
+    async def create_commit(self, _: object, tree: str, parents: tuple[str, ...], message: str) -> Commit:
+        self.commits.append((tree, parents, message))
+        return Commit("without", tree, parents)
+
+    async def update_refs(self, _: object, updates: Sequence[BranchUpdate]) -> None:
+        self.moves.append(updates)
 
 
 def engine_with(database: Database, github: GitHub, culprit: CulpritPolicy = CulpritPolicy.REVERT) -> Engine:
@@ -91,6 +106,23 @@ async def test_open_revert_of_ones_own_is_found_and_no_other(
     github = GitHub(there)
     assert (await open_revert(engine_with(sqlite_database, github), REPOSITORY, LANDED, by="ada")).number == number
     assert github.made == [number][: number - 9]
+
+
+async def test_revert_whose_commit_imq_replaced_is_read_again_until_reads_show_it(sqlite_database: Database) -> None:
+    """P4: the commit that is queued is the newer one, which IMQ made of GitHub's own; an older read is no push."""
+    github = GitHub()
+    github.title = 'Revert "Add [skip ci]"'
+    engine = engine_with(sqlite_database, github)
+    for _ in range(2):
+        with pytest.raises(StaleRead):
+            await queue_revert(engine, REPOSITORY, LANDED, by="ada")
+    assert github.commits == [("tree", (), 'Revert "Add skip-ci"')]
+    [[move]] = github.moves
+    assert (move.branch, move.before, move.after) == ("revert-1", github.pulls[2].head_sha, "without")
+    github.pulls[2] = replace(github.pulls[2], head_sha="pushed")
+    done = await queue_revert(engine, REPOSITORY, LANDED, by="ada")
+    assert done.refused is not None
+    assert done.refused.reason is Reason.HEAD_CHANGED
 
 
 async def test_revert_that_was_closed_is_opened_again_and_an_open_one_is_not(sqlite_database: Database) -> None:

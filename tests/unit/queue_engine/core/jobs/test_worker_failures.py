@@ -217,7 +217,9 @@ async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(databa
     assert [handler.begun for handler in lives] == [["poison"]] * 10 + [[]] * 2
     (letter,) = await dead(database)
     assert (letter.attempts, letter.retryable) == (10, False)
-    assert letter.error_message == "Given up after 10 tries: its worker ended while it was done, at last alone."
+    assert (
+        letter.error_message == "Given up after 10 tries: its worker ended while it was done, also when it began alone."
+    )
     assert await depth(database) == 0
 
 
