@@ -295,4 +295,5 @@ class Worker:
 
 def _exhausted_message(job: Job) -> str:
     last = "" if job.error_message is None else f" The last error: {job.error_message}"
-    return f"Given up after {job.deaths} tries: its worker ended while it was done, also when it began alone.{last}"
+    why = "its worker ended while it was done, also when it began alone"
+    return f"Given up after {job.deaths} tries: {why}.{last}"
