@@ -25,13 +25,12 @@ from bot.api.permissions import Access, budget_key, check_waiting
 from bot.api.routes import Caller, Routes, read, route
 from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
-from queue_engine.admission.request_order import BULK_CALL, EARLIER_REQUEST, RequestOrder, call_delivery
+from queue_engine.admission.request_order import BULK_CALL, EARLIER_REQUEST, RequestOrder, attempt_of, call_delivery
 from queue_engine.core.jobs.job import Hold, Job, JobResult, JobStatus, Outcome
 from queue_engine.core.jobs.worker import Handler, ResultHandler
 from queue_engine.core.observability.progress import ProgressEvent, ProgressStatus
 from queue_engine.domain.errors import RateLimitError, RequestOrderError, StaleRecord
 from queue_engine.domain.model import Repository
-from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 from queue_engine.store.request_records import RequestKind, RequestRecord
@@ -209,7 +208,7 @@ class BulkJobs:
     async def _queue(self, job: Job) -> Outcome:
         """Queue one pull request, if the token still allows it; a refusal is a result, too."""
         asked = BulkRequest.model_validate(job.request)
-        attempt = RequestRetry(order=job.seq, awaited=job.holds.get(EARLIER_REQUEST, 0))
+        attempt = attempt_of(job)
         try:
             await self._order.await_again(attempt)
             async with self._engine.store.reading() as tx:

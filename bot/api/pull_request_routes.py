@@ -96,6 +96,10 @@ class PullsAnswer(AnswerModel):
     pulls: tuple[PullAnswer, ...]
 
 
+_opens = partial(route, "POST", caller=Caller.PERSON, body=EmptyBody, answers={200: RevertAnswer}, refusals=(422,))
+"""A route that opens the revert of a pull request, or the revert of its revert."""
+
+
 class QueueRoutes(Routes):
     """Routes that find, show, queue, prioritise and dequeue a pull request."""
 
@@ -212,29 +216,19 @@ class QueueRoutes(Routes):
                 body = await self._pulls.dequeue(repository, number, by=login, finish=_finish(request))
         return web.json_response(body, status=200 if body["left"] else 202)
 
-    @route(
-        "POST",
+    @_opens(
         f"{routes.PULL}/revert",
         "revert_pull_request",
         "Opens the revert of a landed pull request, and queues it as a hotfix.",
-        caller=Caller.PERSON,
-        body=EmptyBody,
-        answers={200: RevertAnswer},
-        refusals=(422,),
     )
     async def revert(self, request: web.Request) -> web.Response:
         """Answer 200: the revert is open, and queued unless `reason` says why not; 403; 409: it has not landed; 422."""
         return await self._revert(request, reland=False)
 
-    @route(
-        "POST",
+    @_opens(
         f"{routes.PULL}/reland",
         "reland_pull_request",
         "Opens the change of a reverted pull request again, and queues nothing.",
-        caller=Caller.PERSON,
-        body=EmptyBody,
-        answers={200: RevertAnswer},
-        refusals=(422,),
     )
     async def reland(self, request: web.Request) -> web.Response:
         """Answer 200: it is open; 403: neither the author nor who may queue; 409: no revert has landed; 422."""

@@ -87,8 +87,7 @@ class EnqueueRequest:
     labeled_at: datetime | None = None
     by_machine: bool = False
     arrived_at: datetime | None = None
-    """When the request was made, if long ago, as after a failure, or for a label whose webhook was lost: the entry gets
-    the position of that time (P3)."""
+    """When the label was set whose webhook was lost: the entry gets the position of that time (P3)."""
     source: ConsentKind = ConsentKind.LABEL
     sets_label: str | None = None
     """The trigger label that IMQ sets on behalf of a command or an API call, if the pull request lacks it."""

@@ -14,7 +14,7 @@ from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
@@ -55,17 +55,12 @@ async def refuse(
     """Reject a pull request: store and announce the rejection, and remove the label."""
     tx, now, repository = change.tx, change.now, queue.repository
     people = (pull.author, *pull.assignees) if REASONS[reason].next_actor is ReasonActor.AUTHOR else ()
-    notice = Notice(
-        kind=NoticeKind.REFUSED,
-        number=pull.number,
-        base_branch=pull.base_branch,
-        head_sha=pull.head_sha,
-        at=now,
+    notice = notices.notice_of_pull(
+        *(pull.number, pull.base_branch, pull.head_sha, NoticeKind.REFUSED, policy, now),
         people=tuple(dict.fromkeys(people)),
         reason=reason,
         detail=detail,
         queued_by=by,
-        trigger_label=policy.trigger_label,
     )
     await notices.announce(tx, repository, notice, policy, due=now)
     if REASONS[reason].label_off:
@@ -142,18 +137,13 @@ async def announce_ignored(engine: Engine, repository: Repository, number: int, 
         queue = await tx.queues.find(repository.id, before.base_branch)
         if queue is None or await rejection_history(tx, repository.id, number) != before:
             return
-        notice = Notice(
-            kind=NoticeKind.REFUSED,
-            number=number,
-            base_branch=before.base_branch,
-            head_sha=before.head_sha,
-            at=now,
+        notice = notices.notice_of_pull(
+            *(number, before.base_branch, before.head_sha, NoticeKind.REFUSED, policy, now),
             people=(by,),
             reason=Reason.ASKED_TOO_OFTEN,
             detail=None if before.why is None else before.why.value.replace("_", " "),
             until=before.judged_from(by),
             queued_by=by,
-            trigger_label=policy.trigger_label,
         )
         await notices.announce(tx, repository, notice, policy, due=now)
         await notices.remove_label(tx, repository, number, policy, now)

@@ -41,11 +41,6 @@ BULK_CALL = "bulk_enqueue"
 """Kind of the job that queues one pull request of a bulk call."""
 
 
-def call_delivery(job: Job) -> str:
-    """Return the id by which the events of such a job are found."""
-    return f"bulk:{job.id}"
-
-
 _AGAIN = timedelta(seconds=1)
 """When IMQ reads again whether an earlier request is answered."""
 
@@ -68,6 +63,21 @@ _MAY_COMPLETE = frozenset({"consent", "review"})
 """Kinds of webhooks after which a pull request outside its queue may lack nothing."""
 
 _T = TypeVar("_T")
+
+
+def call_delivery(job: Job) -> str:
+    """Return the id by which the events of a bulk call's job are found."""
+    return f"bulk:{job.id}"
+
+
+def attempt_of(job: Job) -> RequestRetry:
+    """Return what a job adds to its request; limits, failures and killed workers count as no wait."""
+    return RequestRetry(
+        order=job.seq,
+        stored_at=job.created_at,
+        arrived_at=job.created_at if job.claims > 1 else None,
+        awaited=job.holds.get(EARLIER_REQUEST, 0),
+    )
 
 
 class RequestOrder:

@@ -63,7 +63,7 @@ class _Search:
         if not pull.open:
             return RequiredLanding(LandingState.LANDED if pull.merged else LandingState.ENDED, name)
         # One of a set may land before another one of it.
-        own = self.own if full_name(name, self.home) not in self.own else frozenset({self._full_name})
+        own = self.own if full_name(name, self.home) not in self.own else frozenset({_named(self.home, self.pull)})
         path = await self._path(name, self.home, (f"#{self.pull.number}",), own, set())
         return (
             RequiredLanding(LandingState.OPEN, name)
@@ -76,14 +76,14 @@ class _Search:
 
         Members land by `Depends-On:` among them, else by their names.
         """
-        own = self._full_name
+        own = _named(self.home, self.pull)
         members = {own: (self.home, self.pull)}
         for name in names:
             if (found := await self._find(name, self.home, named=True)) is None:
                 return RequiredLanding(LandingState.HIDDEN, name)
             if not found[1].open and not found[1].merged:
                 return RequiredLanding(LandingState.SET_ENDED, name)
-            members[full_name(f"#{found[1].number}", found[0])] = found
+            members[_named(*found)] = found
         for member in sorted(members.keys() & self.own - {own}):
             repository, pull = members[member]
             begin = (f"#{self.pull.number}", self._shown(repository, pull))
@@ -105,7 +105,7 @@ class _Search:
         named = {full_name(each, repository) for each in set_names(pull, repository)}
         async with self.engine.store.reading() as tx:
             entry = await tx.entries.find(repository.id, pull.number)
-        if not named.issuperset(members.keys() - {full_name(f"#{pull.number}", repository)}):
+        if not named.issuperset(members.keys() - {_named(repository, pull)}):
             return _NAMES_OTHERS
         if entry is None:
             return _NOT_QUEUED
@@ -113,16 +113,12 @@ class _Search:
             return "is in its queue"
         return "is ready" if lacked_beside_set(entry, members) is None else _NOT_READY
 
-    @property
-    def _full_name(self) -> str:
-        return full_name(f"#{self.pull.number}", self.home)
-
     def _shown(self, repository: Repository, pull: PullRequest) -> str:
         return f"#{pull.number}" if repository.id == self.home.id else f"{repository.full_name}#{pull.number}"
 
     async def set_of(self, repository: Repository, pull: PullRequest, *, named: bool = False) -> tuple[str, ...]:
         """Return those with which a pull request lands in one set, as it names them, if they name it too."""
-        own, found = full_name(f"#{pull.number}", repository), []
+        own, found = _named(repository, pull), []
         for name in set_names(pull, repository)[:MOST]:
             other = await self._find(name, repository, named=named)
             if other is not None and own in {full_name(each, other[0]) for each in set_names(other[1], other[0])}:
@@ -140,7 +136,7 @@ class _Search:
         if found is None:
             return None
         repository, pull = found
-        shown, full = self._shown(repository, pull), full_name(f"#{pull.number}", repository)
+        shown, full = self._shown(repository, pull), _named(repository, pull)
         if full in own:
             return (*path, shown)
         if not pull.open or shown in passed:
@@ -214,6 +210,10 @@ async def landings_before(
     found = [await search.landing(each) for each in names[:MOST]]
     found += [RequiredLanding(LandingState.HIDDEN, each) for each in names[MOST:]]
     return (*found, await search.together(together[:MOST])) if together else tuple(found)
+
+
+def _named(repository: Repository, pull: PullRequest) -> str:
+    return full_name(f"#{pull.number}", repository)
 
 
 def _set_order(members: Mapping[str, tuple[Repository, PullRequest]]) -> list[str]:

@@ -40,22 +40,19 @@ NOTICE_OF_STATUS = {
 }
 
 
+def notice_of_pull(
+    number: int, base_branch: str, head_sha: str, kind: NoticeKind, policy: Policy, now: datetime, **facts: Any
+) -> Notice:
+    """Create a notice of a pull request, with these further fields."""
+    facts |= {"trigger_label": policy.trigger_label, "fix_labels": policy.fix_labels}
+    return Notice(kind=kind, number=number, base_branch=base_branch, head_sha=head_sha, at=now, **facts)
+
+
 def notice_of(entry: Entry, kind: NoticeKind, policy: Policy, now: datetime, **facts: Any) -> Notice:
     """Create a notice of an entry, with these further fields."""
-    return Notice(
-        kind=kind,
-        number=entry.number,
-        base_branch=entry.base_branch,
-        head_sha=entry.head_sha,
-        at=now,
-        enqueued_at=entry.enqueued_at,
-        started_at=entry.run.started_at,
-        queued_by=entry.queued_by,
-        trigger_label=policy.trigger_label,
-        fix_labels=policy.fix_labels,
-        own_check_required=entry.own_check_required,
-        **facts,
-    )
+    facts |= {"enqueued_at": entry.enqueued_at, "started_at": entry.run.started_at, "queued_by": entry.queued_by}
+    facts |= {"own_check_required": entry.own_check_required}
+    return notice_of_pull(entry.number, entry.base_branch, entry.head_sha, kind, policy, now, **facts)
 
 
 async def has_check_run(tx: Transaction, entry: Entry) -> bool:
@@ -391,15 +388,7 @@ async def announce_reply(
     await tx.outbox.search_first(repository, number, now)
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
-        notice = Notice(
-            kind=NoticeKind.ANSWERED,
-            number=number,
-            base_branch=base_branch,
-            head_sha=head_sha,
-            at=now,
-            trigger_label=policy.trigger_label,
-            fix_labels=policy.fix_labels,
-        )
+        notice = notice_of_pull(number, base_branch, head_sha, NoticeKind.ANSWERED, policy, now)
     else:
         # The repository wants comments for outcomes only, but a reply shows the progress.
         depth = await tx.entries.count(entry.queue_id)
@@ -415,17 +404,11 @@ async def announce_culprit(
     """Have the comment of a landed pull request say that the base fails since then, or that this was too early."""
     number, member = landed.number, landed.record["members"][-1]
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
-    notice = Notice(
-        kind=NoticeKind.LANDED,
-        number=number,
-        base_branch=landed.base_branch,
-        head_sha=member["head"],
-        at=now,
-        landed_sha=landed.sha,
-        trigger_label=policy.trigger_label,
-    )
     if shown is not None and shown.kind is NoticeKind.LANDED:
         notice = shown
+    else:
+        its_own = number, landed.base_branch, member["head"]
+        notice = notice_of_pull(*its_own, NoticeKind.LANDED, policy, now, landed_sha=landed.sha)
     if search.revert is None and notice.culprit is not None:
         search = replace(search, revert=notice.culprit.revert)
     found = {"culprit": search, "people": (member["author"],)}

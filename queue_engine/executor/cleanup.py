@@ -38,12 +38,12 @@ from queue_engine.domain.errors import (
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Queue, Repository
-from queue_engine.domain.notice import Notice, NoticeKind
+from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.port import BranchUpdate, GitHub
 from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import is_landed_on
-from queue_engine.effects.notices import announce
+from queue_engine.effects.notices import announce, notice_of_pull
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.rules.consent import made_by
 from queue_engine.store import Transaction
@@ -241,7 +241,7 @@ class CandidateCleanup:
                 pulls = await self._engine.github.latest_pull_requests(repository) if lost else ()
                 own = [each for each in pulls if each.head_repository == repository.full_name]
                 for branch, tip in lost.items():
-                    drafts = [each for each in own if each.head_branch == branch]
+                    drafts = [each.number for each in own if each.head_branch == branch]
                     forbidden = await self._delete_lost(repository, branch, tip, drafts) or forbidden
         except NotFound:
             return None  # The App was uninstalled meanwhile.
@@ -264,13 +264,10 @@ class CandidateCleanup:
             _log.warning("branches_not_proved", repository=repository.full_name, branches=unproved)
         return lost
 
-    async def _delete_lost(self, repository: Repository, branch: str, tip: str, drafts: Iterable[PullRequest]) -> bool:
+    async def _delete_lost(self, repository: Repository, branch: str, tip: str, drafts: Iterable[int]) -> bool:
         """Cancel a branch's CI, close its draft, delete it at this tip; whether a permission is missing for that."""
-        github = self._engine.github
         await self.cancel_workflows(repository, tip, {branch})
-        for draft in drafts:
-            await self._is_forbidden(repository, branch, github.close_pull_request(repository, draft.number))
-        return await self._is_forbidden(repository, branch, self.delete_own(repository, branch, tip))
+        return await self.remove(repository, [branch], drafts, made=tip)
 
     async def is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
         """Whether GitHub's activity shows that IMQ made this branch, and that no other account pushed."""
@@ -303,12 +300,13 @@ class CandidateCleanup:
         return forbidden
 
     async def remove(
-        self, repository: Repository, branches: Iterable[str], draft: int | None = None, *, made: str | None = None
+        self, repository: Repository, branches: Iterable[str], drafts: Iterable[int], *, made: str | None
     ) -> bool:
-        """Close a draft, and delete branches as `delete_own` does; whether a permission is missing for that."""
+        """Close drafts, and delete branches as `delete_own` does; whether a permission is missing for that."""
         github, forbidden = self._engine.github, False
-        if draft is not None:
-            forbidden = await self._is_forbidden(repository, draft, github.close_pull_request(repository, draft))
+        for draft in drafts:
+            closing = github.close_pull_request(repository, draft)
+            forbidden = await self._is_forbidden(repository, draft, closing) or forbidden
         for branch in branches:
             deleting = self.delete_own(repository, branch, made)
             forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
@@ -465,14 +463,8 @@ class LostMerges:
             if shown is None:
                 await change.tx.outbox.search_first(repository, number, change.now)
             if shown is None or shown.landed_sha != member["sha"]:
-                shown = Notice(
-                    kind=NoticeKind.LANDED,
-                    number=number,
-                    base_branch=queue.base_branch,
-                    head_sha=member["head"],
-                    at=change.now,
-                    landed_sha=member["sha"],
-                )
+                its_own = number, queue.base_branch, member["head"]
+                shown = notice_of_pull(*its_own, NoticeKind.LANDED, policy, change.now, landed_sha=member["sha"])
             notice = shown.model_copy(update={"closed_unmerged": True})
             await announce(change.tx, repository, notice, policy, due=change.now)
         try:

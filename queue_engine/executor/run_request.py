@@ -307,7 +307,8 @@ class RunRequests:
         branches = try_branches(facts["base_branch"], number)
         if cancels and "candidate" in facts:
             await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
-        return await self._cleanup.remove(repository, branches, facts.get("draft"), made=facts.get("built"))
+        drafts = [facts["draft"]] if facts.get("draft") is not None else []
+        return await self._cleanup.remove(repository, branches, drafts, made=facts.get("built"))
 
     async def _put(
         self,

@@ -14,7 +14,7 @@ from functools import partial
 import structlog
 
 from queue_engine.admission.case import Case, load_case
-from queue_engine.admission.request_order import EARLIER_REQUEST, RequestOrder
+from queue_engine.admission.request_order import EARLIER_REQUEST, RequestOrder, attempt_of
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
 from queue_engine.core.concurrency.micro_batch import MicroBatch
@@ -219,7 +219,7 @@ class Inbox:
         webhook = adapter(webhooks.WebhookEvent).validate_python(job.request)
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             if isinstance(webhook, webhooks.PullRequestWebhook):
-                webhook = webhook.model_copy(update={"attempt": _attempt_of(job)})
+                webhook = webhook.model_copy(update={"attempt": attempt_of(job)})
                 await self._order.await_again(webhook.attempt)
             await self._handle(webhook, job)
             if isinstance(webhook, webhooks.PullRequestWebhook):
@@ -351,16 +351,6 @@ def _request_of(job_id: str, webhook: webhooks.WebhookEvent, now: datetime) -> R
 _OUT_OF_ORDER = timedelta(minutes=10)
 """When a job is tried again whose installation or repository GitHub refuses as a whole."""
 _OUTDATED = "outdated_read"
-
-
-def _attempt_of(job: Job) -> webhooks.RequestRetry:
-    """Return what the job adds to its webhook; limits, failures and killed workers count as no wait."""
-    return webhooks.RequestRetry(
-        order=job.seq,
-        stored_at=job.created_at,
-        arrived_at=job.created_at if job.claims > 1 else None,
-        awaited=job.holds.get(EARLIER_REQUEST, 0),
-    )
 
 
 def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:

@@ -406,5 +406,4 @@ def _request_of(case: Case, webhook: LabelRequest) -> EnqueueRequest:
         base_branch=webhook.branch,
         labeled_at=webhook.updated_at,
         by_machine=webhook.sender_is_bot,
-        arrived_at=webhook.attempt.arrived_at,
     )

@@ -18,7 +18,7 @@ from itertools import chain
 from queue_engine.admission.admit import handle_enqueue_request
 from queue_engine.admission.case import EnqueueRequest, load_case
 from queue_engine.admission.head_consent import LOST_LABEL_JOB
-from queue_engine.admission.request_order import EARLIER_REQUEST, RequestOrder
+from queue_engine.admission.request_order import RequestOrder, attempt_of
 from queue_engine.admission.revalidate import needs_read, read_unlisted, revalidate
 from queue_engine.admission.throttle import numbers_put_off
 from queue_engine.core.concurrency.request_context import RequestPriority, working
@@ -31,7 +31,6 @@ from queue_engine.domain.notice import WAITING, kind_of
 from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.webhooks import RequestRetry
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import PULL_REQUEST_JOB, read_again
 from queue_engine.effects.renames import named_by
@@ -335,7 +334,7 @@ class Reconciler:
             elif job.request["new"]:
                 late = bool(job.request.get("webhook_is_late"))
                 # A label whose webhook has not come is later than the requests whose webhooks have (P3).
-                attempt = RequestRetry(order=job.seq, awaited=job.holds.get(EARLIER_REQUEST, 0))
+                attempt = attempt_of(job)
                 await self._order.await_again(attempt)
                 case = replace(case, in_order=self._order.of(repository, attempt))
                 request = EnqueueRequest(case, by=None, head_sha=None, webhook_is_late=late)

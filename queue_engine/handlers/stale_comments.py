@@ -22,12 +22,19 @@ from queue_engine.core.jobs.job import Job
 from queue_engine.domain.errors import GitHubError, NotFound, naming
 from queue_engine.domain.facts import OwnCheckRun, OwnComment, PullRequest
 from queue_engine.domain.model import Repository
-from queue_engine.domain.notice import WAITING, Notice, NoticeKind, kind_of
+from queue_engine.domain.notice import WAITING, NoticeKind, kind_of
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.notices import NOTICE_OF_STATUS, announce, contradicts, progress_notice, want_check_run
+from queue_engine.effects.notices import (
+    NOTICE_OF_STATUS,
+    announce,
+    contradicts,
+    notice_of_pull,
+    progress_notice,
+    want_check_run,
+)
 from queue_engine.executor.cleanup import request_lost
 from queue_engine.store import Transaction
 from queue_engine.store.known import compared_runs, stale_comments
@@ -205,16 +212,8 @@ class StaleComments:
         self, change: Change, repository: Repository, pull: PullRequest, policy: Policy
     ) -> None:
         reason = Reason.NOT_QUEUED if pull.open else Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED
-        notice = Notice(
-            kind=NoticeKind.CANCELLED,
-            number=pull.number,
-            base_branch=pull.base_branch,
-            head_sha=pull.head_sha,
-            at=change.now,
-            reason=reason,
-            trigger_label=policy.trigger_label,
-            fix_labels=policy.fix_labels,
-        )
+        its_own = pull.number, pull.base_branch, pull.head_sha
+        notice = notice_of_pull(*its_own, NoticeKind.CANCELLED, policy, change.now, reason=reason)
         await change.tx.outbox.search_first(repository, pull.number, change.now)
         await announce(change.tx, repository, notice, policy, due=change.now)
         await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
@@ -324,15 +323,8 @@ async def _end_check_run(engine: Engine, repository: Repository, number: int, he
         kinds = (OutboxKind.CHECK_RUN, OutboxKind.COMMENT)
         known = [await change.tx.outbox.wanted(kind, repository.id, number) for kind in kinds]
         ended = (each for each in known if each is not None and each.kind not in {*WAITING, NoticeKind.ANSWERED})
-        notice = next(ended, None) or Notice(
-            kind=NoticeKind.CANCELLED,
-            number=number,
-            base_branch=branch,
-            head_sha=head_sha,
-            at=change.now,
-            reason=Reason.NOT_QUEUED,
-            trigger_label=policy.trigger_label,
-            fix_labels=policy.fix_labels,
+        notice = next(ended, None) or notice_of_pull(
+            number, branch, head_sha, NoticeKind.CANCELLED, policy, change.now, reason=Reason.NOT_QUEUED
         )
         await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=change.now, notice=notice)
 

@@ -9,7 +9,7 @@ Entries and comments are doubted like those of a restored backup: IMQ reads the 
 before it acts on either.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -77,7 +77,7 @@ VERSION: Literal[1] = 1
 
 _LANDINGS_AT_ONCE = 500
 _LEASE = frozenset({"lease_owner", "leased_until"})
-_LEFT_OUT = {
+_LEFT_OUT: Mapping[FromClause, Set[str]] = {
     queues: _LEASE,
     outbox: _LEASE | {"id"},
     timeline: {"id"},
@@ -290,14 +290,14 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
     chosen = or_(queued, searched, pending, select(timeline.c.id).where(*branch, IS_DELEGATION).exists(), *busy)
     if repository_id is not None:
         chosen = and_(chosen, queues.c.repository_id == repository_id)
-    found = await _rows(connection, queues, chosen, queues.c.id)
+    found = await _rows(connection, queues, chosen)
     its_queues = {row["id"] for row in found}
     its_repositories = {row["repository_id"] for row in found}
     members = await _rows(connection, entries, entries.c.queue_id.in_(its_queues), entries.c.seq)
 
     async def of_repositories(table: Table, only: ColumnElement[bool] | None = None) -> list[dict[str, Any]]:
         mine = table.c.repository_id.in_(its_repositories)
-        return await _rows(connection, table, mine if only is None else and_(mine, only), *table.primary_key.columns)
+        return await _rows(connection, table, mine if only is None else and_(mine, only))
 
     content = {
         "format": FORMAT,
@@ -307,21 +307,14 @@ async def read_queues(connection: AsyncConnection, now: datetime, repository_id:
         "queues": found,
         "runs": await _rows(connection, runs, runs.c.id.in_({row["run_id"] for row in members} - {None})),
         "entries": members,
-        "consents": await _rows(
-            connection, consents, consents.c.entry_id.in_({row["id"] for row in members}), consents.c.id
-        ),
-        "pending_merges": await _rows(
-            connection,
-            pending_merges,
-            pending_merges.c.queue_id.in_(its_queues),
-            *pending_merges.primary_key.columns,
-        ),
+        "consents": await _rows(connection, consents, consents.c.entry_id.in_({row["id"] for row in members})),
+        "pending_merges": await _rows(connection, pending_merges, pending_merges.c.queue_id.in_(its_queues)),
         "outbox": await of_repositories(outbox, or_(IS_QUEUED, _IS_PENDING, outbox.c.due_at.is_not(None))),
         "rejections": await of_repositories(rejections),
         "answers": await of_repositories(answers),
         "timeline": await of_repositories(timeline, NEEDED),
         "known_facts": await of_repositories(known_facts),
-        "culprits": await _rows(connection, culprits, culprits.c.queue_id.in_(its_queues), culprits.c.id),
+        "culprits": await _rows(connection, culprits, culprits.c.queue_id.in_(its_queues)),
         "landing_keys": await _rows(connection, landing_keys, true(), landing_keys.c.since),
     }
     return QueueFile.model_validate(content)
@@ -369,9 +362,8 @@ async def queue_row(connection: AsyncConnection, repository_id: int, base_branch
 async def _rows(
     connection: AsyncConnection, table: FromClause, only: ColumnElement[bool], *order: ColumnElement[Any]
 ) -> list[dict[str, Any]]:
-    left_out = _LEFT_OUT.get(table, ()) if isinstance(table, Table) else ()
-    columns = [column for column in table.columns if column.name not in left_out]
-    statement = select(*columns).where(only).order_by(*order)
+    columns = [column for column in table.columns if column.name not in _LEFT_OUT.get(table, ())]
+    statement = select(*columns).where(only).order_by(*(order or table.primary_key))
     return [dict(row._mapping) for row in await connection.execute(statement)]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     BindParameter,
+    ColumnElement,
     CompoundSelect,
     Integer,
     Row,
@@ -81,17 +82,15 @@ _DEQUEUED = _latest(
 )
 _LEFT = ("failed", "cancelled", "refused")
 _later = timeline.alias("later")
-_IS_LAST_DEQUEUE = and_(
-    timeline.c.event.in_(_LEFT),
-    ~select(_later.c.id)
-    .where(
-        _later.c.repository_id == timeline.c.repository_id,
-        _later.c.number == timeline.c.number,
-        _later.c.id > timeline.c.id,
-        _later.c.event.in_((*_LEFT, "landed")),
-    )
-    .exists(),
-)
+
+
+def _none_follows(*events: str) -> ColumnElement[bool]:
+    """None of these follows an event of a pull request."""
+    same = _later.c.repository_id == timeline.c.repository_id, _later.c.number == timeline.c.number
+    return ~select(_later.c.id).where(*same, _later.c.id > timeline.c.id, _later.c.event.in_(events)).exists()
+
+
+_IS_LAST_DEQUEUE = and_(timeline.c.event.in_(_LEFT), _none_follows(*_LEFT, "landed"))
 """A label counts as consent only if it was set later than this event (P4)."""
 _IS_QUEUED = (
     select(entries.c.seq)
@@ -99,20 +98,12 @@ _IS_QUEUED = (
     .exists()
 )
 IS_DELEGATION = and_(
-    timeline.c.event == "delegated",
-    ~select(_later.c.id)
-    .where(
-        _later.c.repository_id == timeline.c.repository_id,
-        _later.c.number == timeline.c.number,
-        _later.c.id > timeline.c.id,
-        _later.c.event.in_(("delegated", "undelegated", "queued", "held", "not_ready")),
-    )
-    .exists(),
+    timeline.c.event == "delegated", _none_follows("delegated", "undelegated", "queued", "held", "not_ready")
 )
 """The author may queue the pull request once, by this event: whatever queues it, and `/undelegate`, ends that."""
 NEEDED = or_(_IS_QUEUED, _IS_LAST_DEQUEUE, IS_DELEGATION, timeline.c.event == REVERTED)
-_DELEGATION = _latest(_ALL.where(_REPOSITORY, _NUMBER, IS_DELEGATION))
 """Events that a decision may need, however old they are."""
+_DELEGATION = _latest(_ALL.where(_REPOSITORY, _NUMBER, IS_DELEGATION))
 _OLDEST = (
     select(timeline.c.id)
     .where(timeline.c.at < bindparam("before"), ~NEEDED)

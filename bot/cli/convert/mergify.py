@@ -52,6 +52,7 @@ _OPTIONS = {
     "allow_inplace_speculative_checks": _IN_PLACE,
     "allow_merging_configuration_change": "A change of IMQ's file lands like any other; its rules count from then on.",
     "allow_queue_branch_edit": "A push to a branch of IMQ's ends its run, and IMQ builds another.",
+    "autoqueue": "IMQ queues what a person asks for, by the label or `/queue`.",
     "autosquash": "`merge.method: squash` squashes when a pull request lands.",
     "batch_max_failure_resolution_attempts": "IMQ bisects a failed run until it knows the cause.",
     "disallow_checks_interruption_from_queues": "`preempts` of a label in `priority.labels` is off unless you set it.",
@@ -60,10 +61,19 @@ _OPTIONS = {
     "update_bot_account": _ACCOUNT,
     "bot_account": _ACCOUNT,
     "queue_branch_prefix": "IMQ's branches are `imq/<base>/<id>`.",
+    "queued_label": "IMQ sets no label for it: the trigger label, its check run and comment show it.",
     "rebase_fallback": "IMQ merges by one method; `merge.method_labels` chooses another by label.",
     "priority": "IMQ gives priority by label: `priority.labels`.",
     "strict_method": "IMQ brings a branch up to date by a merge of its base.",
 }
+_EMPTY = {
+    **dict.fromkeys(("merge_method", "method"), "IMQ takes the first method that is allowed, too."),
+    **dict.fromkeys(
+        ("commit_message_template", "commit_message_format"), "Without a template GitHub's own text counts."
+    ),
+    **dict.fromkeys(("checking_label", "queued_label", "dequeued_label"), "IMQ sets no such label."),
+}
+"""Options that may be there without a value."""
 
 
 def convert(source: Source) -> Conversion:
@@ -81,9 +91,9 @@ class _Mergify:
         rules = self.value.get("queue_rules")
         self._rules_of_queues = rules if isinstance(rules, list) else []
         self._queues = {
-            each.get("name"): ("queue_rules", index, "merge_method")
+            str(each.get("name")): ("queue_rules", index, "merge_method")
             for index, each in enumerate(self._rules_of_queues)
-            if isinstance(each, dict) and each.get("merge_method") in _METHODS
+            if isinstance(each, dict) and str(each.get("merge_method")) in _METHODS
         }
         """The place of the method of each queue that has one."""
         self._of_label: set[Place] = set()
@@ -106,7 +116,7 @@ class _Mergify:
     def _method(self, options: Any) -> str:
         """Return the method by which a rule lands: its own, or that of the queue that it names."""
         options = options if isinstance(options, dict) else {}
-        queue = self._queues.get(options.get("name", "default"))
+        queue = self._queues.get(str(options.get("name", "default")))
         of_queue = None if queue is None else self.value["queue_rules"][queue[1]]["merge_method"]
         return str(options.get("method", options.get("merge_method", of_queue)))
 
@@ -181,7 +191,7 @@ class _Mergify:
             self.made.same(place, "IMQ queues.")
         if name == "merge" and options.get("strict") in (None, False) and _AT_ONCE not in self.made.notes:
             self.made.notes.append(_AT_ONCE)
-        queue = self._queues.get(options.get("name", "default")) if name == "queue" else None
+        queue = self._queues.get(str(options.get("name", "default"))) if name == "queue" else None
         if queue is not None and self._labels and not {"method", "merge_method"} & set(options):
             method = _METHODS[self._method(options)]
             self.made.put(queue, "merge.method_labels", dict.fromkeys(self._labels, method))
@@ -249,30 +259,17 @@ class _Mergify:
         made = self.made
         whole = isinstance(value, int) and not isinstance(value, bool)
         match name:
+            case _ if value is None and name in _EMPTY:
+                made.same(place, _EMPTY[name])
             case "name" if place[0] == "queue_rules" or place[-2] == "queue":
                 if self._many_queues:
                     made.find(place, Verdict.NEARLY, "IMQ has one queue for a base branch; labels give priority in it.")
                 else:
                     made.same(place, "IMQ has one queue for a base branch.")
-            case "merge_method" | "method" if value is None:
-                made.same(place, "IMQ takes the first method that is allowed, too.")
-            case "merge_method" | "method" if value in _METHODS:
-                differs = {
-                    "fast-forward": "IMQ lands a rebase by GitHub's own method, which rewrites the commits.",
-                    "merge-batch": "Each pull request of a train has its own merge commit.",
-                }
-                method, why = _METHODS[value], differs.get(value, "")
-                if place in self._of_label:
-                    return
-                if self._labels and place[0] == "pull_request_rules":
-                    made.put(place, "merge.method_labels", dict.fromkeys(self._labels, method), why)
-                else:
-                    made.put(place, "merge.method", method, why)
             case "merge_method" | "method":
-                made.missing(place, "Mergify has no such method, and refuses the file.")
+                self._merge_method(place, value)
             case "queue_branch_merge_method" if value == "fast-forward":
-                text = "A train lands by moving the base branch where rules allow it."
-                made.find(place, Verdict.NEARLY, text)
+                made.find(place, Verdict.NEARLY, "A train lands by moving the base branch where rules allow it.")
             case "update_method" if value == "rebase":
                 text = "IMQ brings a branch up to date by a merge of its base; squash to keep the history linear."
                 made.find(place, Verdict.NEARLY, text)
@@ -293,33 +290,41 @@ class _Mergify:
                 self._message(place, value)
             case "commit_message_format" if isinstance(value, dict):
                 self._format(place, value)
-            case "commit_message_template" | "commit_message_format" if value is None:
-                made.same(place, "Without a template GitHub's own text counts.")
             case "strict":
                 made.same(place, "IMQ tests on the newest base.")
             case "require_branch_protection" | "branch_protection_injection_mode":
                 self._protection(place, value)
-            case "autoqueue":
-                made.missing(place, "IMQ queues what a person asks for, by the label or `/queue`.")
             case "reset_on_external_merge":
                 made.find(place, Verdict.NEARLY, "IMQ always tests again after somebody else's push to the base.")
             case "status_comments" if value in ("all", "outcomes", "none"):
                 made.put(place, "comments.level", value)
-            case "checking_label" | "queued_label" | "dequeued_label" if value is None:
-                made.same(place, "IMQ sets no such label.")
             case "checking_label":
-                text = "IMQ sets the label only if `checks.queue_only` has checks."
-                made.put(place, "checks.testing_label", value, text)
+                made.put(
+                    place, "checks.testing_label", value, "IMQ sets the label only if `checks.queue_only` has checks."
+                )
             case "dequeued_label":
                 made.put(place, "labels.failed", value, "IMQ sets it if the pull request left because of a fault.")
-            case "queued_label":
-                made.missing(place, "IMQ sets no label for it: the trigger label, its check run and comment show it.")
             case "batch_max_wait_time" if (seconds := _seconds(value)) is not None:
                 self._fill_wait(place, seconds)
             case "mode" | "skip_intermediate_results" | "queue_controls_comment":
                 self._mode(place, name, value)
             case _ if name in _OPTIONS:
                 made.missing(place, _OPTIONS[name])
+
+    def _merge_method(self, place: Place, value: Any) -> None:
+        differs = {
+            "fast-forward": "IMQ lands a rebase by GitHub's own method, which rewrites the commits.",
+            "merge-batch": "Each pull request of a train has its own merge commit.",
+        }
+        if place in self._of_label:
+            return
+        if (method := _METHODS.get(str(value))) is None:
+            self.made.missing(place, "Mergify has no such method, and refuses the file.")
+        elif self._labels and place[0] == "pull_request_rules":
+            labels = dict.fromkeys(self._labels, method)
+            self.made.put(place, "merge.method_labels", labels, differs.get(value, ""))
+        else:
+            self.made.put(place, "merge.method", method, differs.get(value, ""))
 
     def _mode(self, place: Place, name: str, value: Any) -> None:
         if name == "mode" and value == "serial":

@@ -537,6 +537,11 @@ def test_convert_of_a_broken_file_says_where_and_writes_nothing(
             "queue_rules: [{queue_conditions: ['-label=merge-queue', {or: []}, {not: [a]}, {and: 3}, []]}]",
         ),
         (
+            ".mergify.yml",
+            "queue_rules: [{name: [a], merge_method: [merge]}]\npull_request_rules: [{conditions: [label=a], actions: "
+            "{queue: {name: [a], method: {b: c}}}}]",
+        ),
+        (
             ".kodiak.toml",
             'version = 2\n[merge]\nautomerge_label = "x"\nblocking_labels = ["X"]\nmethod = 3\nmessage = 4',
         ),
