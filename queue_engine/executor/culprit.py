@@ -125,7 +125,7 @@ class CulpritSteps:
             if search.outcome is not None:
                 await announce_culprit(change, self._queue, search, self._policy)
         _log.info("culprit_search", repository=self._repository.full_name, check=search.check, outcome=search.outcome)
-        return None if search.outcome is not None else await self.proceed(search)
+        return await self.proceed(search)
 
     async def _with_commits(
         self, latest: Sequence[LandingRecord], run: WorkflowRun, former: Sequence[CulpritRecord], wanted: RequiredCheck
@@ -159,10 +159,12 @@ class CulpritSteps:
         from queue_engine.workflows.event_context import CandidateContext
 
         base = self._queue.base_branch
-        candidate = CandidateContext(self._repository.full_name, base, f"imq/{base}/1", "")
         wanted = [RequiredCheck(search.check, search.app_id)]
         answers: tuple[TriggerReport, ...] = ()
         with suppress(Forbidden):
+            # GitHub dispatches only workflows that the default branch has, too.
+            pull = await self._github.pull_request(self._repository, search.commits[-1].number or 0)
+            candidate = CandidateContext(self._repository.full_name, base, f"imq/{base}/1", pull.default_branch)
             choice = await choice_at(self._github, self._repository, search.tip, wanted, candidate, Candidates.AUTO)
             answers = choice.answers
         proven = {each.trigger: each for each in answers if each.runs}

@@ -13,7 +13,7 @@ import pytest
 
 from github_emulator import Job, Trigger
 from queue_engine.admission.reverts import request_revert
-from queue_engine.domain.culprit import BaseCommit, CulpritOutcome, CulpritRecord
+from queue_engine.domain.culprit import CULPRIT, BaseCommit, CulpritOutcome, CulpritRecord
 from queue_engine.effects.landings import announce_culprit
 from queue_engine.executor.cleanup import request_lost
 from tests.acceptance.commenting import say
@@ -23,8 +23,8 @@ from tests.acceptance.world import CI_TIME, LAG, World, a_world
 from tests.support.databases import MakeUrl
 
 WORKFLOW, CHECK = ".github/workflows/ci.yml", "unit"
-FILE = """on: {pull_request: {}, push: {branches: [main, 'imq/**']}}
-jobs: {unit: {runs-on: ubuntu-latest, steps: [{run: "true"}]}}
+FILE = """on: {{pull_request: {{}}, push: {{branches: [{branches}]}}{more}}}
+jobs: {{unit: {{runs-on: ubuntu-latest, steps: [{{run: "true"}}]}}}}
 """
 BOTH = pytest.mark.parametrize("trains", [False, pytest.param(True, marks=pytest.mark.thorough)])
 AT_LAG = pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)])
@@ -73,15 +73,19 @@ class Bench:
 
 @asynccontextmanager
 async def a_bench(
-    directory: Path, culprit: str, *, trains: bool, lag: timedelta = timedelta(0)
+    directory: Path, culprit: str, *, trains: bool, lag: timedelta = timedelta(0), starts: str | None = "push"
 ) -> AsyncIterator[Bench]:
-    """A repository whose workflow runs on pull requests, on `main`, and on candidates."""
+    """A repository whose workflow runs on pull requests, on `main`, and on candidates by what `starts` it there."""
     async with a_world(directory, ci=False, protect=False, lag=lag) as world:
         bench = Bench(world)
         text = f"culprit: {culprit}\n" + ("trains: {candidates: push}\n" if trains else "")
         job = Job(CHECK, duration=CI_TIME, judge=bench.passes)
-        on = [Trigger("pull_request"), Trigger("push", branches=("main", "imq/**"))]
-        world.repository.push("main", {WORKFLOW: FILE, ".github/imq.yml": text}, "CI", by="rhea")
+        pushed = ("main", "imq/**") if starts == "push" else ("main",)
+        on = [Trigger("pull_request"), Trigger("push", branches=pushed)]
+        on += [Trigger("workflow_dispatch")] if starts == "dispatch" else []
+        more = ", workflow_dispatch: {}" if starts == "dispatch" else ""
+        file = FILE.format(branches=", ".join(map(repr, pushed)), more=more)
+        world.repository.push("main", {WORKFLOW: file, ".github/imq.yml": text}, "CI", by="rhea")
         world.repository.add_workflow("CI", jobs=[job], on=on, path=WORKFLOW)
         actions = world.github.actions.app(world.repository.record)
         world.repository.protect("main", required_checks=[(CHECK, actions.id)], by="rhea")
@@ -113,6 +117,25 @@ async def test_breakage_is_found_among_what_landed_since_and_its_author_reads_th
         assert all(each in comment for each in ("@mona", f"#{bad.number}`: [`failed", "`/revert`"))
         assert all("probability" not in world.comment(each) for each in (good, *other))
         assert branches(world) == []
+
+
+@pytest.mark.parametrize("starts", ["dispatch", None])
+async def test_search_tests_only_by_what_starts_the_check_on_a_branch(tmp_path: Path, starts: str | None) -> None:
+    """P5, P6: where nothing does, IMQ makes no branch, blames no author, and tells operators why."""
+    async with a_bench(tmp_path, "name", trains=False, starts=starts) as bench:
+        world = bench.world
+        _, bad = await bench.land("good", "bad")
+        bench.bad.add("bad.py")
+        found = await bench.found()
+        assert found.culprit == (bad.number if starts else None)
+        assert found.outcome is (CulpritOutcome.NAMED if starts else CulpritOutcome.NO_TRIGGER)
+        made = [each for each in world.repository.record.suites_by_sha.values() for each in each]
+        assert any(str(each.head_branch).startswith("imq/") for each in made) is bool(starts)
+        assert branches(world) == []
+        async with world.bot.engine.store.reading() as tx:
+            events = await tx.timeline.since(0, limit=100)
+        outcomes = [each.data.get("outcome") for each in events if each.event == CULPRIT]
+        assert outcomes == [None if starts else CulpritOutcome.NO_TRIGGER]
 
 
 async def test_comment_that_names_a_culprit_says_what_reverts_it_without_a_command(tmp_path: Path) -> None:

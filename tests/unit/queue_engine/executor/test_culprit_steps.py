@@ -20,8 +20,8 @@ from queue_engine.domain.culprit import (
     CulpritOutcome,
     CulpritRecord,
 )
-from queue_engine.domain.errors import Forbidden
-from queue_engine.domain.facts import Branch, CheckReport, CheckState, WorkflowRun
+from queue_engine.domain.errors import Forbidden, Invalid
+from queue_engine.domain.facts import Branch, CheckReport, CheckState, HeadPush, WorkflowRun
 from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.run import CandidateTrigger
@@ -43,10 +43,14 @@ class GitHub:
     """CI of a base branch: workflow runs and reports by commit. The suite of a run has its number."""
 
     def __init__(self) -> None:
-        self.tip = "base-1"
+        self.tip: str | None = "base-1"
         self.runs: dict[str, list[WorkflowRun]] = {}
         self.reports: dict[str, list[CheckReport]] = {}
         self.wrote: list[tuple[str, object]] = []
+        self.taken: dict[str, str] = {}
+        """Who made the branches that are there."""
+        self.refuses = False
+        """Whether GitHub refuses reruns, and the deletion of branches."""
 
     def ran(self, sha: str, number: int, state: CheckState, conclusion: str | None = None, *, on: str = "main") -> None:
         """Have a workflow run on a branch at a commit, with one job."""
@@ -55,8 +59,8 @@ class GitHub:
         self.runs.setdefault(sha, []).append(workflow_run(number, sha, branch=on, **ended))
         self.reports.setdefault(sha, []).insert(0, made)
 
-    async def branch_tip(self, *_: object) -> Branch:
-        return Branch(self.tip, protected=True)
+    async def branch_tip(self, *_: object) -> Branch | None:
+        return None if self.tip is None else Branch(self.tip, protected=True)
 
     async def workflow_runs(self, _repository: object, sha: str) -> tuple[WorkflowRun, ...]:
         return tuple(self.runs.get(sha, ()))
@@ -64,17 +68,29 @@ class GitHub:
     async def check_reports(self, _repository: object, sha: str, _required: object) -> tuple[CheckReport, ...]:
         return tuple(self.reports.get(sha, ()))
 
-    async def workflow_files(self, *_: object) -> None:
+    async def pull_request(self, *_: object) -> None:
         raise Forbidden("no content may be read", status=403)
 
     async def rerun(self, _repository: object, run: int) -> None:
         self.wrote.append(("rerun", run))
+        if self.refuses:
+            raise Forbidden("no runs may be written", status=403)
 
     async def create_branch(self, _repository: object, branch: str, _sha: str) -> None:
+        if branch in self.taken:
+            raise Invalid("Reference already exists", status=422)
         self.wrote.append(("create", branch))
 
+    async def branch_pushes(self, _repository: object, branch: str) -> tuple[HeadPush, ...]:
+        return (HeadPush("0" * 40, "base-0", NOW, self.taken[branch]),)
+
     async def update_refs(self, _repository: object, updates: Sequence[BranchUpdate]) -> None:
+        if self.refuses:
+            raise Forbidden("a rule keeps it", status=403)
         self.wrote += [("delete", each.branch) for each in updates]
+
+    async def delete_branch(self, *_: object) -> None:
+        raise Forbidden("a rule keeps it", status=403)
 
     async def cancel_run(self, _repository: object, run: int) -> None:
         self.wrote.append(("cancel", run))
@@ -198,19 +214,21 @@ async def test_test_on_which_nothing_reports_ends_sooner_than_one_that_runs(
     assert (found.outcome is None) is waits
 
 
+@pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("state", [PASSED, FAILED])
-async def test_result_of_a_test_is_kept_and_its_branch_deleted(search: Search, state: CheckState) -> None:
-    """P2: each test has a branch of its own, and leaves none."""
+async def test_result_of_a_test_is_kept_and_its_branch_deleted(search: Search, state: CheckState, kept: bool) -> None:
+    """P2, P5: each test has a branch of its own, and leaves none, unless a rule keeps it: the search waits for none."""
     search.github.ran("base-0", 3, state, on=BRANCH)
+    search.github.refuses, search.github.tip = kept, "base-0" if kept else "base-1"
     search.github.reports["base-0"].insert(0, report("other", FAILED, run=31, workflow=3))
     found = await search.proceed(**under_test())
-    assert ("delete", BRANCH) in search.github.wrote
+    assert (("delete", BRANCH) in search.github.wrote) is not kept
     assert [(each.place, each.passed, each.on_base) for each in found.results[1:]] == [(0, state is PASSED, False)]
 
 
 async def test_pass_of_a_test_is_no_flake_of_the_base(search: Search) -> None:
-    """P5: only the rerun of the same job says that nothing is broken."""
-    found = await search.proceed(rerun_ended=True, results=(failed(), failed(), passed()))
+    """P5: only the rerun of the same job says that nothing is broken. Each test has its own limit."""
+    found = await search.proceed(rerun_ended=True, results=(failed(), failed(), passed()), started=NOW - HOUR)
     assert (found.outcome, found.testing) == (None, CommitCheck(1, BRANCH, NOW, published=True))
 
 
@@ -228,8 +246,10 @@ async def test_culprit_is_announced_once_while_tests_continue_before_a_revert(se
     found = await search.proceed(CulpritPolicy.REVERT, rerun_ended=True, results=results)
     assert (found.named, found.outcome) == (1, None)
     steps = await search.steps(CulpritPolicy.REVERT)
-    await steps.proceed(replace(found, testing=None, results=(*results, passed())))
+    await steps.proceed(replace(found, testing=None, results=(*results, *[passed(), failed(on_base=False)] * 2)))
+    [ended] = await search.stored()
     assert await search.announced() == [None]
+    assert 0.9 < (found.probability or 0) < (ended.probability or 0) < 1
 
 
 @pytest.mark.parametrize("culprit", [CulpritPolicy.NAME, CulpritPolicy.REVERT])
@@ -255,6 +275,25 @@ async def test_test_by_dispatch_starts_each_workflow(search: Search) -> None:
     more = {"trigger": CandidateTrigger.DISPATCH, "workflows": ("a.yml",)}
     await search.proceed(**under_test(published=False) | more)
     assert search.github.wrote == [("create", BRANCH), ("dispatch", "a.yml")]
+
+
+@pytest.mark.parametrize(
+    ("by", "tests", "polls", "testing", "ends"),
+    [
+        ("imq[bot]", 1, 0, BRANCH, False),
+        ("mona", 1, 4, BRANCH, False),
+        ("mona", 1, 5, f"{BRANCH[:-1]}2", False),
+        ("mona", 32, 5, None, True),
+    ],
+)
+async def test_branch_of_somebody_else_is_tried_again_then_another_name_and_in_the_end_none(
+    search: Search, by: str, tests: int, polls: int, testing: str | None, ends: bool
+) -> None:
+    """P5: reads may lag behind the death of a process; people may take any number of names. IMQ deletes no branch."""
+    search.github.taken = {BRANCH: by}
+    found = await search.proceed(**under_test(published=False) | {"tests": tests, "polls": polls})
+    assert (found.testing and found.testing.branch, found.outcome is CulpritOutcome.UNCERTAIN) == (testing, ends)
+    assert [each for each in search.github.wrote if each[0] == "delete"] == []
 
 
 async def test_search_ends_once_the_base_passes_again_or_the_configuration_has_none(search: Search) -> None:
@@ -287,6 +326,7 @@ async def test_search_goes_back_to_the_last_landing_that_passed(search: Search) 
     [found] = await search.stored()
     assert [each.sha for each in found.commits] == ["base-0", "base-1", "base-2"]
     assert (found.green_at, found.outcome) == (NOW, CulpritOutcome.NO_TRIGGER)
+    assert await search.announced() == [CulpritOutcome.NO_TRIGGER]
 
 
 @pytest.mark.parametrize(("on", "workflow"), [("imq/main/5", 1), ("main", 2)])
@@ -313,8 +353,9 @@ async def test_base_that_is_red_since_a_search_has_no_second_one(search: Search)
 
 @pytest.mark.parametrize("tries", [0, 5])
 async def test_failure_that_reads_do_not_show_is_read_again_five_times(search: Search, tries: int) -> None:
-    """P5: reads may lag behind the webhook; a rerun by people may have passed meanwhile."""
+    """P5: reads may lag behind the webhook; a rerun by people may have passed meanwhile; other branches say nothing."""
     search.github.ran("base-2", 22, PASSED)
+    search.github.ran("base-2", 5, FAILED, on="other")
     held = await search.begin(tries=tries)
     assert held == (None if tries else Hold(timedelta(seconds=5), "check_unread"))
     assert await search.stored() == ()
@@ -336,22 +377,24 @@ async def test_search_begins_for_a_failure_of_the_newest_landing_alone(
     for number, state in enumerate((PASSED, FAILED, FAILED)):
         search.github.ran(f"base-{number}", 20 + number, state)
     search.github.reports["base-2"].append(report("lint", FAILED, run=1, workflow=22))
+    search.github.runs["base-2"].insert(0, workflow_run(7, "base-2", branch="main"))
     await search.begin()
     async with search.store.transaction() as tx:
         await tx.connection.execute(delete(culprits))
     assert await (await search.steps(culprit)).begin(tip, check, (), 0) is None
     begins = (tip, check, culprit) == ("base-2", "ci", CulpritPolicy.NAME)
-    assert len(await search.stored()) == int(begins)
+    assert [each.run for each in await search.stored()] == [22] * begins
 
 
-async def test_tip_that_is_not_the_landing_any_more_begins_no_search(search: Search) -> None:
-    """P5: somebody has pushed since; that commit has checks of its own."""
+@pytest.mark.parametrize("tip", ["pushed", None])
+async def test_tip_that_is_not_the_landing_any_more_begins_no_search(search: Search, tip: str | None) -> None:
+    """P5: somebody has pushed since, and that commit has checks of its own; or has deleted the branch."""
     for number, state in enumerate((PASSED, FAILED, FAILED)):
         search.github.ran(f"base-{number}", 20 + number, state)
     await search.begin()
     async with search.store.transaction() as tx:
         await tx.connection.execute(delete(culprits))
-    search.github.tip = "pushed"
+    search.github.tip = tip
     assert await (await search.steps()).begin("base-2", "ci", (), 5) is None
     assert await search.stored() == ()
 
@@ -402,8 +445,11 @@ async def test_first_landing_that_is_recorded_begins_no_search(search: Search) -
     assert await search.stored() == ()
 
 
-async def test_rerun_is_requested_once_and_waited_for(search: Search) -> None:
-    """P5, P7: while it is lost within five minutes, or runs, the search costs nothing more."""
+@pytest.mark.parametrize("refused", [False, True])
+async def test_rerun_is_requested_once_and_waited_for(search: Search, refused: bool) -> None:
+    """P5, P7: while it is lost within five minutes, or runs, the search costs nothing more; no other run counts."""
+    search.github.refuses = refused
+    search.github.ran("base-1", 2, PASSED)
     first = await search.proceed()
     assert (search.github.wrote, first.rerun_at, first.rerun_ended) == ([("rerun", 1)], NOW, False)
     steps = await search.steps()
