@@ -13,7 +13,7 @@ from sqlalchemy import func, select, update
 
 from github_emulator import Fault, PullRequestOptions
 from queue_engine.admission.request_order import BULK_CALL, RequestOrder
-from queue_engine.core.jobs.job import jobs
+from queue_engine.core.jobs.job import Job, jobs
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import RequestOrderError
@@ -177,6 +177,15 @@ async def dies(world: World, ask: Callable[[], Awaitable[object]]) -> None:
     assert await claimed_elsewhere(world)
 
 
+async def is_not_answered(world: World, way: Way, pull: Any) -> Job:
+    """Somebody asks, and for an hour a process that hangs has the job of the request."""
+    await way.ask(world, pull)
+    (job,) = await claimed_elsewhere(world)
+    async with world.bot.database.transaction() as connection:
+        await Jobs(connection).renew(job, world.clock.now() + timedelta(hours=1))
+    return job
+
+
 DELAYS = {each.__name__: each for each in (fails, lags, refused, dies)}
 
 
@@ -247,10 +256,7 @@ async def test_request_whose_processes_die_holds_up_later_ones_for_a_minute(worl
     first, second, _ = await asked(world, STORED[earlier], STORED["label"], STORED["label"])
     elsewhere = world.open("elsewhere", base="release")
     await world.pass_time(CI_TIME * 2)
-    await STORED[earlier].ask(world, first)
-    (job,) = await claimed_elsewhere(world)
-    async with world.bot.database.transaction() as connection:
-        await Jobs(connection).renew(job, world.clock.now() + timedelta(hours=1))
+    await is_not_answered(world, STORED[earlier], first)
     began: datetime = world.clock.now()
     for pull in (elsewhere, second):
         pull.label(LABEL, by="mona")
@@ -266,10 +272,7 @@ async def test_call_behind_a_request_that_is_not_answered_fails_for_its_caller_t
     """P5: it answers within what hosts allow, and succeeds once the earlier request has had its minute."""
     world.unsettled = "a dead letter waits for an operator"
     first, second = await asked(world, STORED["label"], EACH["call"])
-    await STORED["label"].ask(world, first)
-    (job,) = await claimed_elsewhere(world)
-    async with world.bot.database.transaction() as connection:
-        await Jobs(connection).renew(job, world.clock.now() + timedelta(hours=1))
+    await is_not_answered(world, STORED["label"], first)
 
     async def call() -> int:
         return (await mona.queue(second)).status
@@ -330,10 +333,7 @@ async def test_wait_for_an_earlier_request_ends_after_a_minute_however_seldom_it
     """P5: behind a thousand requests each round takes a process many seconds."""
     world.unsettled = "a dead letter waits for an operator"
     (first,) = await asked(world, STORED["label"])
-    await STORED["label"].ask(world, first)
-    (job,) = await claimed_elsewhere(world)
-    async with world.bot.database.transaction() as connection:
-        await Jobs(connection).renew(job, world.clock.now() + timedelta(hours=1))
+    job = await is_not_answered(world, STORED["label"], first)
     engine, webhook = world.bot.engine, adapter(WebhookEvent).validate_python(job.request)
     order, policy = RequestOrder(engine), await engine.policies.of(webhook.repository, "main")
     attempt = RequestRetry(order=job.seq + 1)

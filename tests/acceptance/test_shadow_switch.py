@@ -166,11 +166,7 @@ async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_
     world: World,
 ) -> None:
     """P6: somebody pushed a head that fails, and set the label again, while IMQ could not write."""
-    pull = await world.behind("queued")
-    pull.label(LABEL, by="mona")
-    await world.until_status(pull, "checking")
-    await world.pass_time(timedelta(minutes=1))
-    await configure(world, SHADOW)
+    pull = await checked_until_shadow(world)
     pull.push({"queued.txt": "11\n"}, by="mona")
     await world.pass_time(CI_TIME * 2)
     pull.unlabel(LABEL, by="mona")
@@ -186,11 +182,7 @@ async def test_check_run_from_before_shadow_mode_ends_although_only_a_reply_is_l
     world: World,
 ) -> None:
     """P6: a command was answered, and a person merged it, before a sweep had it queued again."""
-    pull = await world.behind("queued")
-    pull.label(LABEL, by="mona")
-    await world.until_status(pull, "checking")
-    await world.pass_time(timedelta(minutes=1))
-    await configure(world, SHADOW)
+    pull = await checked_until_shadow(world)
     pull.unlabel(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=5))
     await configure(world, None)
@@ -198,6 +190,16 @@ async def test_check_run_from_before_shadow_mode_ends_although_only_a_reply_is_l
     pull.merge(by="rhea")
     await world.pass_time(timedelta(minutes=30))
     assert await world.contradictions() == []
+
+
+async def checked_until_shadow(world: World) -> Any:
+    """A queued pull request whose checks run while somebody switches to shadow mode."""
+    pull = await world.behind("queued")
+    pull.label(LABEL, by="mona")
+    await world.until_status(pull, "checking")
+    await world.pass_time(timedelta(minutes=1))
+    await configure(world, SHADOW)
+    return pull
 
 
 async def outside(world: World, pull: Any) -> Entry:

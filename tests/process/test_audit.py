@@ -105,79 +105,92 @@ def test_audit_of_sound_landings_has_no_alarm_and_leaves_no_trace(clone: History
     assert sorted((clone.path / ".git" / "objects").rglob("*")) == objects
 
 
-def test_audit_of_planted_faults_names_each(clone: HistoryMaker) -> None:
-    """A base too old, half a squash, a lost file, a silent revert, a direct push and a foreign commit are found."""
-    sound_landings(clone)
-    wrong: dict[str, tuple[str, tuple[Any, ...], str]] = {}
+Fault = tuple[str, tuple[Any, ...], str]
+"""A commit, what the audit says of it, and a part of its reason."""
 
-    # Candidates built on an old base, for both methods.
+
+def old_bases(clone: HistoryMaker) -> dict[str, Fault]:
+    """Land candidates that were built on an old base, for both methods."""
     head = clone.pull_request(10, clone.changed(1))
     between = clone.commit({"between.py": "1\n", **clone.changed(5)}, "Push between")
-    sha = clone.land(clone.tree_of_merge(f"{between}~", head), "Squash (#10)")
-    wrong["old base of a squash"] = (sha, ("squash", "reverts", 10, ["app.py", "between.py"]), between[:12])
+    squash = clone.land(clone.tree_of_merge(f"{between}~", head), "Squash (#10)")
     head = clone.pull_request(11, clone.changed(2))
     clone.pull_request(12, {"other.py": "1\n"})
     reverted = clone.squash(12)
     subject = "Merge pull request #11 from mona/branch"
-    sha = clone.land(clone.tree_of_merge(f"{reverted}~", head), subject, ("main", head))
-    wrong["old base of a merge"] = (sha, ("merge", "reverts", 11, ["other.py"]), reverted[:12])
+    merge = clone.land(clone.tree_of_merge(f"{reverted}~", head), subject, ("main", head))
+    return {
+        "old base of a squash": (squash, ("squash", "reverts", 10, ["app.py", "between.py"]), between[:12]),
+        "old base of a merge": (merge, ("merge", "reverts", 11, ["other.py"]), reverted[:12]),
+    }
 
-    # Half a squash.
+
+def losses(clone: HistoryMaker) -> dict[str, Fault]:
+    """Land half a squash, and lose a file in a conflict."""
     head = clone.pull_request(13, {"half.py": "1\n"}, {"other-half.py": "1\n"})
-    sha = clone.land(clone.tree_of_merge("main", f"{head}~"), "Squash (#13)")
-    wrong["half a squash"] = (sha, ("squash", "differs", 13, ["other-half.py"]), f"it lacks commit {head[:12]}")
-
-    # A file lost in a conflict.
+    half = clone.land(clone.tree_of_merge("main", f"{head}~"), "Squash (#13)")
     clone.pull_request(14, clone.changed(30) | {"lost.py": "1\n"})
     clone.commit({"app.py": "another\n"}, "Push another")
     with pytest.raises(subprocess.CalledProcessError):
         clone.merge(14)
-    sha = clone.commit({"app.py": "both\n", "lost.py": None}, "Merge pull request #14 from mona/branch")
-    wrong["lost in a conflict"] = (sha, ("merge", "differs", 14, ["lost.py"]), "lost")
+    lost = clone.commit({"app.py": "both\n", "lost.py": None}, "Merge pull request #14 from mona/branch")
+    return {
+        "half a squash": (half, ("squash", "differs", 13, ["other-half.py"]), f"it lacks commit {head[:12]}"),
+        "lost in a conflict": (lost, ("merge", "differs", 14, ["lost.py"]), "lost"),
+    }
 
-    # A silent revert.
+
+def silent_reverts(clone: HistoryMaker) -> dict[str, Fault]:
+    """Revert a file, and the mode of one, which no comparison of contents shows."""
     older = clone.sha("main:README.md")
     newer = clone.commit({"README.md": "read me now\n"}, "Push newer words")
     head = clone.pull_request(15, {"feature.py": "1\n"})
     tree = clone.tree_with(clone.tree_of_merge("main", head), "README.md", older)
-    sha = clone.land(tree, "Squash (#15)")
-    wrong["silent revert"] = (sha, ("squash", "reverts", 15, ["README.md"]), newer[:12])
-
-    # Of a mode alone, which no comparison of contents shows.
+    words = clone.land(tree, "Squash (#15)")
     head = clone.pull_request(19, {"nineteen.py": "1\n"})
     blob = clone.sha("main:app.py")
     clone.git("update-index", "--chmod=+x", "app.py")
     clone.git("commit", "-q", "-m", "Push a mode")
-    mode = clone.sha("HEAD")
+    executable = clone.sha("HEAD")
     clone.git("reset", "-q", "--hard")
     tree = clone.tree_with(clone.tree_of_merge("main", head), "app.py", blob)
-    sha = clone.land(tree, "Squash (#19)")
-    wrong["silent revert of a mode"] = (sha, ("squash", "reverts", 19, ["app.py"]), mode[:12])
+    mode = clone.land(tree, "Squash (#19)")
+    return {
+        "silent revert": (words, ("squash", "reverts", 15, ["README.md"]), newer[:12]),
+        "silent revert of a mode": (mode, ("squash", "reverts", 19, ["app.py"]), executable[:12]),
+    }
 
-    # A direct push.
-    sha = clone.commit({"pushed.py": "1\n"}, "Push this")
-    wrong["direct push"] = (sha, ("push", "pushed", None, ["pushed.py"]), "no pull request")
 
-    # A foreign commit between: within a merge, a squash, and a rebase.
+def foreign_commits(clone: HistoryMaker) -> dict[str, Fault]:
+    """Push directly, and put what no pull request has into a merge, a squash, and a rebase."""
+    direct = clone.commit({"pushed.py": "1\n"}, "Push this")
     head = clone.pull_request(16, {"sixteen.py": "1\n"})
     clone.git("checkout", "-q", head)
     foreign = clone.commit({"foreign.py": "1\n"}, "Foreign")
     clone.git("checkout", "-q", "main")
     subject = "Merge pull request #16 from mona/branch"
-    sha = clone.land(clone.tree_of_merge("main", foreign), subject, ("main", foreign))
-    wrong["foreign commit in a merge"] = (sha, ("merge", "differs", 16, ["foreign.py"]), foreign[:12])
+    merge = clone.land(clone.tree_of_merge("main", foreign), subject, ("main", foreign))
     clone.pull_request(17, {"seventeen.py": "1\n"})
     clone.git("merge", "-q", "--squash", "refs/pull/17/head")
     (clone.path / "stowaway.py").write_text("1\n")
     clone.git("add", "-A")
-    sha = clone.land(clone.git("write-tree"), "Squash (#17)")
-    wrong["foreign file in a squash"] = (sha, ("squash", "differs", 17, ["stowaway.py"]), "does not")
+    squash = clone.land(clone.git("write-tree"), "Squash (#17)")
     head = clone.pull_request(18, {"first.py": "1\n"}, {"second.py": "1\n"})
     clone.git("cherry-pick", f"{head}~")
-    sha = clone.commit({"stranger.py": "1\n"}, "Stranger")
+    rebase = clone.commit({"stranger.py": "1\n"}, "Stranger")
     clone.git("cherry-pick", head)
-    wrong["foreign commit in a rebase"] = (sha, ("push", "pushed", None, ["stranger.py"]), "no pull request")
+    return {
+        "direct push": (direct, ("push", "pushed", None, ["pushed.py"]), "no pull request"),
+        "foreign commit in a merge": (merge, ("merge", "differs", 16, ["foreign.py"]), foreign[:12]),
+        "foreign file in a squash": (squash, ("squash", "differs", 17, ["stowaway.py"]), "does not"),
+        "foreign commit in a rebase": (rebase, ("push", "pushed", None, ["stranger.py"]), "no pull request"),
+    }
 
+
+def test_audit_of_planted_faults_names_each(clone: HistoryMaker) -> None:
+    """A base too old, half a squash, a lost file, a silent revert, a direct push and a foreign commit are found."""
+    sound_landings(clone)
+    wrong = old_bases(clone) | losses(clone) | silent_reverts(clone) | foreign_commits(clone)
     landings, reasons = audited(code=1)
 
     found = {fault: shown(landings[sha]) for fault, (sha, _, _) in wrong.items()}

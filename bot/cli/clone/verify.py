@@ -344,6 +344,11 @@ def verify(  # noqa: PLR0913
             found = verification.landings()
     except HistoryError as error:
         stop(ExitCode.USAGE, on_one_line(str(error)))
+    _show(verification, found, as_json=as_json)
+    sys.exit(_CODES[max((each.proof or Proof.FORGED for each in found), key=_ORDER.index)])
+
+
+def _show(verification: Verification, found: Sequence[_Landing], *, as_json: bool) -> None:
     counts = Counter(each.proof for each in found)
     if as_json:
         summary = {each: counts[each] for each in Proof}
@@ -358,7 +363,6 @@ def verify(  # noqa: PLR0913
         figures = ", ".join(f"{counts[each]:,} {each}" for each in Proof if counts[each])
         of = f" of {on_one_line(verification.repository)}" if verification.repository else ""
         echo(f"{counted(len(found), 'landing')}{of}: {figures}.")
-    sys.exit(_CODES[max((each.proof or Proof.FORGED for each in found), key=_ORDER.index)])
 
 
 def _keys(given: IO[str] | None, session: Session | None, server: str | None) -> Keys:
