@@ -121,7 +121,7 @@ async def test_breakage_is_found_among_what_landed_since_and_its_author_reads_th
 
 @pytest.mark.parametrize("starts", ["dispatch", None])
 async def test_search_tests_only_by_what_starts_the_check_on_a_branch(tmp_path: Path, starts: str | None) -> None:
-    """P5, P6: where nothing does, IMQ makes no branch, blames no author, and tells operators why."""
+    """P5, P6: where nothing does, IMQ makes no branch, blames no author, and says why."""
     async with a_bench(tmp_path, "name", trains=False, starts=starts) as bench:
         world = bench.world
         _, bad = await bench.land("good", "bad")
