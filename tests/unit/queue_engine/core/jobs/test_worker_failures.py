@@ -276,14 +276,19 @@ async def test_worker_begins_nothing_beside_a_job_that_runs_alone_until_it_ends(
     await met_nine_deaths(database, clock, "suspect")
     clock.time += LEASE
     await put(database, "a", "b")
-    deaths: dict[str, int] = {}
+    under_way: list[tuple[str, int, bool]] = []
+    others = set[str]()
 
     async def handle(job: Job) -> None:
-        deaths[job.request["name"]] = job.deaths
+        name = str(job.request["name"])
+        others.add(name)
+        await asyncio.sleep(0)
+        under_way.append((name, job.deaths, others == {name}))
+        others.discard(name)
 
     await worker_of(database, clock, {"k": handle}, owner="lives").run_due()
-    assert deaths == {"suspect": 9, "a": 0, "b": 0}
-    assert [*deaths] == ["suspect", "a", "b"]
+    assert under_way[0] == ("suspect", 9, True)
+    assert [each[:2] for each in under_way[1:]] == [("a", 0), ("b", 0)]
 
 
 async def test_worker_starts_no_second_suspect_beside_the_first(database: Database, clock: Clock) -> None:
