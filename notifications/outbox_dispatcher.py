@@ -50,6 +50,12 @@ MAX_ATTEMPTS = 288
 REFUSED = OWNER
 """Waits of items that a person has to make possible: by a permission, an allow list, the end of an archive."""
 
+REPEATED = 5
+"""How often an item fails before a refusal of its content (422) counts: about ten minutes with OVERLOAD's waits.
+
+GitHub in trouble, or a proxy, answers 422 too.
+"""
+
 _LONGEST_WAIT = timedelta(hours=1)
 """For another item, while one is sent, which takes seconds."""
 
@@ -198,6 +204,8 @@ class OutboxDispatcher:
             locked = isinstance(error, Forbidden) and _LOCKED in error.message.lower()
             if isinstance(error, Forbidden) and not locked:
                 await self._retry(item, words, log, REFUSED)
+            elif isinstance(error, Invalid) and (item.attempts < REPEATED or item.error != words):
+                await self._retry(item, words, log)
             elif isinstance(error, Forbidden | NotFound | Invalid):
                 await self._give_up(item, words, log, retryable=locked)
                 if locked and item.kind is OutboxKind.COMMENT:

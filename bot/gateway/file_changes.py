@@ -16,7 +16,7 @@ from bot.gateway import conversions
 from bot.gateway.http.connection import Connection
 from bot.gateway.schemas import FileAnswer, FilesAnswer, ListedCommitAnswer
 from queue_engine.core.read_model import ReadModel
-from queue_engine.domain.errors import GitHubError, Invalid, Unavailable
+from queue_engine.domain.errors import GitHubError, Unavailable
 from queue_engine.domain.facts import Comparison
 from queue_engine.domain.model import Repository
 
@@ -25,7 +25,7 @@ _TEMPLATE = "/repos/{owner}/{repo}/commits?sha={sha}&per_page=100"
 
 def may_lack_diff(fault: GitHubError) -> bool:
     """Whether `compare` may have failed for its diff alone: 422, or any error of GitHub's own."""
-    return isinstance(fault, Invalid) or (isinstance(fault, Unavailable) and (fault.status or 0) >= 500)
+    return isinstance(fault, Unavailable) and (fault.status == 422 or (fault.status or 0) >= 500)
 
 
 async def compare_histories(

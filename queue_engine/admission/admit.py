@@ -6,7 +6,7 @@ from datetime import datetime
 import structlog
 
 from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.head_consent import await_webhook, is_labeled_head
+from queue_engine.admission.head_consent import await_webhook, consenting_person
 from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.rejection import RejectionHistory, announce_ignored, refuse, rejection_history
 from queue_engine.admission.required_facts import requirements_of
@@ -134,14 +134,16 @@ async def _labeled(
     if request.label is not None:
         set_at[request.label.casefold()] = request.labeled_at
     if last is not None:
-        request = replace(request, by=request.by or last.by, labeled_at=request.labeled_at or last.at)
-        if request.head_sha is None and not await is_labeled_head(engine, request.case.repository, pull, last, policy):
+        repository, found = request.case.repository, request.head_sha is None
+        person = await consenting_person(engine, repository, pull, last, policy) if found else None
+        request = replace(request, by=request.by or person or last.by, labeled_at=request.labeled_at or last.at)
+        if found and person is None:
             # A push after the label, whose webhook was lost too, must not land by that label (P4).
             if not request.webhook_is_late:
                 await await_webhook(engine, request.case.repository, request.case.number)
                 return None
             request = replace(request, head_sha=UNKNOWN_HEAD)
-        elif request.head_sha is None:
+        elif found:
             request = replace(request, arrived_at=last.at)
     void = [
         label

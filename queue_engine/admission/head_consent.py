@@ -78,31 +78,56 @@ _HARMLESS = frozenset(
 """Events that withdraw no consent ("Issue event types"). All others may: a close, a draft, a changed base branch."""
 
 
-async def is_labeled_head(
+async def consenting_person(
     engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
-) -> bool:
-    """Return whether GitHub proves that the pull request has the labeled head, or IMQ's own update of it, and that
-    nothing else withdrew this consent. Raises GitHubError."""
+) -> str | None:
+    """Return who consented to the present head by this label, and nothing has withdrawn that; None if not proved.
+
+    GitHub proves that the pull request has the labeled head, or IMQ's own update of it, or the ledger has the head.
+    Empty for a deleted account. Raises GitHubError.
+    """
+    if label.followed_by - _HARMLESS:
+        return None
     own_login = await engine.github.own_login()
+    if (queued := await _queued_before_shadow(engine, repository, pull, label, pull.head_sha)) is not None:
+        return queued
     # IMQ sets the label after a `/queue`: only the lost database knew the person.
-    if label.by == own_login or label.followed_by - _HARMLESS:
-        return False
+    labeler = None if label.by == own_login else label.by or ""
     pushes = await engine.github.head_pushes(repository, pull)
     if not pushes or pushes[0].after != pull.head_sha:
-        return False
-    if precedes(pushes[0], label, pull):
-        return True
+        return None
+    if labeler is not None and precedes(pushes[0], label, pull):
+        return labeler
     # IMQ pushes to forks too, but their owners may forge commits like its updates.
     if len(pushes) == 1 or pull.head_repository != repository.full_name:
-        return False
+        return None
     update, labeled = pushes[:2]
-    if labeled.after != update.before or not precedes(labeled, label, pull):
-        return False
-    if update.by != own_login:
-        return False
-    return is_own_update(
-        update.before, await engine.github.comparison(repository, pull.base_branch, pull.head_sha), policy
-    )
+    if labeled.after != update.before or update.by != own_login:
+        return None
+    by = await _queued_before_shadow(engine, repository, pull, label, labeled.after)
+    by = labeler if by is None and precedes(labeled, label, pull) else by
+    if by is None:
+        return None
+    compared = await engine.github.comparison(repository, pull.base_branch, pull.head_sha)
+    return by if is_own_update(update.before, compared, policy) else None
+
+
+async def _queued_before_shadow(
+    engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, head_sha: str
+) -> str | None:
+    """Return who had queued this head when shadow mode dequeued it, if the label has stayed on since.
+
+    The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt.
+    """
+    async with engine.store.reading() as tx:
+        events = await tx.timeline.of_pull_request(repository.id, pull.number)
+        ledger = await tx.consents.of_head(repository.id, pull.number, head_sha, pull.base_branch)
+    left = next((each for each in reversed(events) if each.reason is not None), None)
+    queued = next((each for each in reversed(ledger) if each.by is not None), None)
+    if left is None or left.reason is not Reason.SHADOW_MODE or queued is None:
+        return None
+    since = left.at if label.by == await engine.github.own_login() else queued.at
+    return queued.by if label.at <= since else None
 
 
 def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:

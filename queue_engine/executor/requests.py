@@ -21,7 +21,7 @@ from queue_engine.domain.run import Run
 from queue_engine.executor.reads import NOT_MERGED
 from queue_engine.planner.actions import Facts, Merge
 from queue_engine.planner.github_outage import out_of_order, settled
-from queue_engine.planner.merge_errors import named, refused_merge
+from queue_engine.planner.merge_errors import explains_update, named, refused_merge
 from queue_engine.rules.stacks import is_stacked_above
 
 _FORBIDDEN = 403
@@ -36,7 +36,9 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
     except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
             return await _update_stacked(github, entry, refusal.message)
-        lasting = settled(entry.run, out_of_order(refusal), now)
+        unknown = isinstance(refusal, Invalid) and not explains_update(refusal.message)
+        passing = Refused(refusal.message, status=refusal.status) if unknown else out_of_order(refusal)
+        lasting = settled(entry.run, passing, now)
         if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
             raise lasting from refusal
         return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))

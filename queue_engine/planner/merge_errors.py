@@ -55,6 +55,10 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
 )
 """Phrases of GitHub's messages, in lower case, and the reason that each stands for; the first match counts."""
 
+_OF_RULESETS = "repository rule violations"
+"""What a refusal by rulesets begins with (DSACMS/repo-scaffolder #342)."""
+_OF_UPDATES = ("expected head sha", "no new commits", "conflict")
+"""Of the 422 answers to `update-branch`: a head that moved (mergify #443), nothing to update, a merge that fails."""
 _BASE_MODIFIED = "base branch was modified"
 """With 405, for a base that has moved (cli #12748), and also for one that has not (php-github-api #497)."""
 _HEAD_OUTDATED = "head branch is out of date"
@@ -92,6 +96,16 @@ _OF_PULL = frozenset(
 """What the pull request itself lacks: others of its train may land without it."""
 
 
+def explains_update(message: str) -> bool:
+    """Whether GitHub's message says why it updates no branch; any other one may come from GitHub in trouble."""
+    small = _without_names(message)
+    return _names_rule(message) or forbids_merge_commits(message) or any(words in small for words in _OF_UPDATES)
+
+
+def _names_rule(message: str) -> bool:
+    return named(message) is not None or _OF_RULESETS in _without_names(message)
+
+
 def named(message: str) -> Reason | None:
     """Return the reason that GitHub's message stands for, None if unknown; names of checks and files do not count."""
     small = _without_names(message)
@@ -122,11 +136,12 @@ def judge_refused_update(entry: Entry, message: str, facts: Facts, policy: Polic
         return Dequeue(_why_forbidden(entry, facts.pull), detail=message)
     if facts.pull.mergeable is False or "conflict" in _without_names(message):
         return Dequeue(Reason.CONFLICT)
-    unexplained = named(message) is None and entry.run.polls < policy.update_refusals
-    if facts.pull.mergeable is True and not unexplained:
-        return Dequeue(Reason.UPDATE_REFUSED, detail=message)
     failing = entry.run.github_failing_since
-    if now - (failing or entry.status_since) >= policy.timeouts.update:
+    ended = now - (failing or entry.status_since) >= policy.timeouts.update
+    unexplained = not _names_rule(message) and entry.run.polls < policy.update_refusals
+    if facts.pull.mergeable is True and (ended or not unexplained):
+        return Dequeue(Reason.UPDATE_REFUSED, detail=message)
+    if ended:
         return Dequeue(Reason.MERGEABLE_UNKNOWN, detail=message)
     waiting = after_poll(entry.run, policy.ask_again, now)
     return Wait(waiting, waiting.next_poll_at or now, failing=failing is not None)

@@ -2,7 +2,8 @@
 
 A switch to shadow mode dequeues every entry at once. Labels, comments, check runs and branches of trains stay as they
 are: to tidy up, IMQ would have to write after the configuration forbids it. A switch back is like a first start: the
-present labels count, as far as GitHub proves that no push followed them. Then IMQ corrects comments and cleans up.
+present labels count, as far as GitHub, or the ledger of consents, proves that no push followed them. Then IMQ corrects
+comments and cleans up.
 """
 
 import structlog

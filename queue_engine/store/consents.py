@@ -14,6 +14,17 @@ from queue_engine.store.tables import consents, entries
 
 _ADD = insert(consents)
 _OF = select(consents).where(consents.c.entry_id == bindparam("its_entry")).order_by(consents.c.id)
+_LAST_OF_HEAD = (
+    select(consents.c.entry_id)
+    .where(
+        consents.c.repository_id == bindparam("its_repository"),
+        consents.c.number == bindparam("its_number"),
+        consents.c.head_sha == bindparam("its_head"),
+        consents.c.base_branch == bindparam("its_base"),
+    )
+    .order_by(consents.c.id.desc())
+    .limit(1)
+)
 _PURGE = delete(consents).where(consents.c.at < bindparam("before"), consents.c.entry_id.not_in(select(entries.c.id)))
 
 Ledgers = MutableMapping[str, tuple[HeadConsent, ...]]
@@ -64,7 +75,16 @@ class Consents:
 
     async def of(self, entry: Entry) -> tuple[HeadConsent, ...]:
         """Return the consents of an entry, oldest first."""
-        rows = await self._connection.execute(_OF, {"its_entry": entry.id})
+        return await self._of(entry.id)
+
+    async def of_head(self, repository_id: int, number: int, head: str, base_branch: str) -> tuple[HeadConsent, ...]:
+        """Return the consents of the last entry that had one to this head, for this base branch; oldest first."""
+        its = {"its_repository": repository_id, "its_number": number, "its_head": head, "its_base": base_branch}
+        entry_id = (await self._connection.execute(_LAST_OF_HEAD, its)).scalar_one_or_none()
+        return () if entry_id is None else await self._of(entry_id)
+
+    async def _of(self, entry_id: str) -> tuple[HeadConsent, ...]:
+        rows = await self._connection.execute(_OF, {"its_entry": entry_id})
         return tuple(
             HeadConsent(row.head_sha, row.base_branch, row.by, row.at, ConsentKind(row.source)) for row in rows
         )

@@ -27,6 +27,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "reset": {"kind": "reset"},
     "empty_list": {"status": 200, "body": []},
     "gone": {"status": 410},
+    "words": {"status": 422, "body": {"message": "Request cannot be processed at this time."}},
 }
 SIDES = ("reads", "writes", "both")
 ENTRY = {

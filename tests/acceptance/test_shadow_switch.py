@@ -162,6 +162,45 @@ async def test_shadow_mode_and_back_lands_what_was_queued(world: World) -> None:
     assert await world.contradictions() == []
 
 
+@pytest.mark.parametrize("how", ["label", "command", "call"])
+@pytest.mark.parametrize("at", [CI_TIME / 2, CI_TIME + timedelta(seconds=20)])
+async def test_shadow_mode_and_back_lands_what_github_alone_cannot_prove(
+    world: World, session: aiohttp.ClientSession, how: str, at: timedelta
+) -> None:
+    """P4: a label in the second of the push, or set by IMQ after a command or call: the ledger names head and person.
+
+    `at`: while the first one is checked, and once IMQ has updated the second one.
+    """
+    mona, pulls = await caller(world, session), [await world.behind("first"), world.open("second")]
+    for pull in pulls:
+        if how == "call":
+            assert (await mona.queue(pull)).status == 202
+        elif how == "command":
+            pull.comment("/queue", by="mona")
+        else:
+            pull.label(LABEL, by="mona")
+    await world.pass_time(at)
+    await configure(world, SHADOW)
+    await world.pass_time(timedelta(minutes=15))
+    await configure(world, None)
+    await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
+
+
+@pytest.mark.thorough
+async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) -> None:
+    """P4: the label stays on, and consents to no newer head."""
+    pull = world.open("pushed")
+    pull.comment("/queue", by="mona")
+    await world.pass_time(CI_TIME / 2)
+    await configure(world, SHADOW)
+    pull.push({"more.py": "more\n"}, by="hubot")
+    await world.pass_time(timedelta(minutes=15))
+    await configure(world, None)
+    await world.pass_time(timedelta(hours=1))
+    assert not pull.merged
+    assert await world.reasons(pull) == ["shadow_mode", "label_not_received"]
+
+
 async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_waits_outside_then(
     world: World,
 ) -> None:

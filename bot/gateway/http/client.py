@@ -173,8 +173,11 @@ class Client:
             return reply.headers.get("location")
         if call is not None and reply.status in call.answered_with and (answer := _answer_of(reply)) is not None:
             return answer
-        conflicts, now = call is not None and call.may_conflict, self._clock.now()
-        raise refusal(reply.status, reply.headers, reply.body, now, conflicts=conflicts, granted=permissions)
+        conflicts, reads = (call.may_conflict, call.reads) if call is not None else (False, False)
+        now = self._clock.now()
+        raise refusal(
+            reply.status, reply.headers, reply.body, now, conflicts=conflicts, reads=reads, granted=permissions
+        )
 
     async def download(self, address: str, most: int) -> bytes | None:
         """Download what GitHub stores elsewhere, without any credential; None for more than so many bytes.

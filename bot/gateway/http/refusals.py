@@ -44,8 +44,11 @@ _TOO_QUICK = "submitted too quickly"
 """GitHub's words for content that was created too quickly (cli/cli #4801)."""
 _ABUSE = "abuse"
 """The code of such an error, as 422 with requests remaining and no header (octokit/plugin-throttling.js #775)."""
-_QUOTE = re.compile(r"[`'\"\n]")
-"""What follows the first of these may be the text of others, such as the name of a workflow's file."""
+_QUOTE = re.compile(r"""[`"\n]|(?<![a-z])'|'(?![a-z])""", re.IGNORECASE)
+"""What follows the first of these may be the text of others, such as the name of a workflow's file.
+
+An apostrophe within a word, as in "You're not authorized to push", is none.
+"""
 
 _NOT_GRANTED = "not accessible by integration"
 """GitHub's message for an App without a permission; a header of the response names sufficient ones."""
@@ -86,6 +89,9 @@ _RULES = (
 """GitHub's words, in lower case, in 403 answers that would repeat: a rule, a plan, a locked conversation. Each has two
 sources; any other refusal is unknown, and no fault of anyone. `already running` ends a rerun, and not the entry."""
 
+_OF_COMMITS = "no commit found"
+"""GitHub's words, with 422, for a commit that it does not have (homu #141): the one 422 that is an answer to a read."""
+
 _LEVELS = ("read", "write", "admin")
 
 _CLASSES: Mapping[int, type[GitHubError]] = {
@@ -105,12 +111,14 @@ def refusal(
     now: datetime,
     *,
     conflicts: bool = True,
+    reads: bool = False,
     granted: Mapping[str, str] | None = None,
 ) -> GitHubError:
     """Return the error for a response; `headers` are looked up in lower case.
 
-    `conflicts`: GitHub documents 405 or 409 for the request. `granted` has the permissions of the token that signed it;
-    None if another credential did, whose rights GitHub knows best.
+    `conflicts`: GitHub documents 405 or 409 for the request. `reads`: it has no content that 422 could be about.
+    `granted` has the permissions of the token that signed it; None if another credential did, whose rights GitHub knows
+    best.
 
     Limits come as 403 or 429, with and without headers that say how long to wait (GitHub's "Rate limits for the REST
     API"), and as 422 for content; redirects of writes are not followed and are passing: the rename's webhook brings the
@@ -127,6 +135,7 @@ def refusal(
     if status == 403:
         return _forbidden(message, headers.get("x-accepted-github-permissions"), granted)
     unexplained = message == "Validation Failed" or "message" not in answer
+    unexplained |= reads and status == 422 and not message.lower().startswith(_OF_COMMITS)
     if unexplained or status not in _CLASSES or (status in (405, 409) and not conflicts):
         return Refused(message, status=status)
     return _CLASSES[status](message, status=status)

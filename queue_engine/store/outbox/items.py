@@ -67,6 +67,8 @@ class OutboxItem:
     """The W3C traceparent of the last change of the desired state."""
     held_since: datetime | None
     """Since when a limit of GitHub's holds it, and nothing else shows its words."""
+    error: str | None
+    """Why it failed last; None: it did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +133,5 @@ def item_of(row: Row[Any]) -> OutboxItem:
         settled_at=row.updated_at,
         trace=row.trace,
         held_since=row.held_since,
+        error=row.error,
     )

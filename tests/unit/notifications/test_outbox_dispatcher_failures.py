@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
-from notifications.outbox_dispatcher import MAX_ATTEMPTS, OutboxDispatcher
+from notifications.outbox_dispatcher import MAX_ATTEMPTS, REPEATED, OutboxDispatcher
 from queue_engine.domain.errors import (
     Disorder,
     Forbidden,
@@ -117,7 +117,7 @@ async def test_item_that_never_arrives_is_a_dead_letter_after_its_last_try(
 
 @pytest.mark.parametrize(
     ("error", "retryable"),
-    [(NotFound("gone"), False), (Forbidden("issue is locked"), True), (Invalid("too long"), False)],
+    [(NotFound("gone"), False), (Forbidden("issue is locked"), True)],
 )
 async def test_item_refused_for_good_is_a_dead_letter_at_once_and_harms_no_other(
     store: Store, dispatcher: OutboxDispatcher, post: Post, error: GitHubError, retryable: bool
@@ -135,6 +135,29 @@ async def test_item_refused_for_good_is_a_dead_letter_at_once_and_harms_no_other
     assert dead_item.error_message == f"{type(error).__name__}: {error.message}"
     assert dead_item.retryable is retryable
     assert await dispatcher.next_due() is None
+
+
+@pytest.mark.parametrize("kind", ["create_comment", "create_check_run", "remove_label"])
+async def test_item_whose_content_is_refused_is_a_dead_letter_only_once_github_repeats_it(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock, kind: str
+) -> None:
+    """P5, P6: overload and proxies answer 422 too, so neither its first refusal counts, nor one after an outage."""
+    refused = Invalid("Request cannot be processed")
+    post.fail[kind] = [*(Unavailable("503") for _ in range(REPEATED)), refused, refused]
+    if kind == "remove_label":
+        await want_label_off(store)
+    else:
+        wanted = OutboxKind.COMMENT if kind == "create_comment" else OutboxKind.CHECK_RUN
+        await want(store, wanted, of_kind(NoticeKind.QUEUED))
+    began, tries = clock.now(), 0
+    while (due := await dispatcher.next_due()) is not None:
+        clock.move(due - clock.now())
+        await dispatcher.run_due()
+        tries += 1
+    (letter,) = await dead(store)
+    assert (letter.error_message, letter.retryable) == ("Invalid: Request cannot be processed", False)
+    assert tries == REPEATED + 2
+    assert clock.now() - began >= timedelta(minutes=10)
 
 
 async def test_dead_item_is_sent_again_when_something_new_is_wanted(

@@ -9,7 +9,7 @@ import pytest
 from queue_engine.admission.head_consent import (
     LOST_LABEL_JOB,
     await_webhook,
-    is_labeled_head,
+    consenting_person,
     precedes,
 )
 from queue_engine.core.database.database import Database
@@ -77,7 +77,8 @@ async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_pr
     scene.github.pushes = pushes
     label = replace(LABEL, followed_by=frozenset(followed_by))
     changed = pull(updated_at=NOW + HOUR)
-    assert await is_labeled_head(scene.engine, REPOSITORY, changed, label, POLICY) is proved
+    found = await consenting_person(scene.engine, REPOSITORY, changed, label, POLICY)
+    assert found == (label.by if proved else None)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,8 @@ async def test_update_of_imq_after_the_label_keeps_its_consent(
     scene.github.compared = replace(scene.github.compared, head=Commit("head-1", "tree", parents))
     changes: dict[str, Any] = {"head_repository": "eve/fork"} if fork else {}
     changed = pull(updated_at=NOW + HOUR, **changes)
-    assert await is_labeled_head(scene.engine, REPOSITORY, changed, LABEL, POLICY) is proved
+    found = await consenting_person(scene.engine, REPOSITORY, changed, LABEL, POLICY)
+    assert found == (LABEL.by if proved else None)
 
 
 async def claimed(scene: Setup, after: timedelta) -> tuple[Job, ...]:
