@@ -263,7 +263,7 @@ async def branch_pushes(
         moves = await connection.listed(
             repository, ActivityAnswer, template, {"owner": owner, "repo": name, **asked}, fresh=True
         )
-    except (Forbidden, Invalid, NotFound, Refused) as error:
+    except (Forbidden, NotFound, Refused) as error:
         if isinstance(error, Refused):
             if error.status != HTTPStatus.FORBIDDEN or full_name == repository.full_name:
                 raise

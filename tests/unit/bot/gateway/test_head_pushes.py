@@ -39,7 +39,7 @@ async def test_pushes_are_those_to_the_head_branch_and_no_other(
     assert github.asked_for("GET", path)[0].query == query
 
 
-@pytest.mark.parametrize("status", [403, 404, 422])
+@pytest.mark.parametrize("status", [403, 404])
 async def test_pushes_that_github_does_not_list_are_none(
     gateway: Gateway, github: GitHubDouble, repository: Repository, status: int
 ) -> None:

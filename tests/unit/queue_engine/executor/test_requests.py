@@ -1,11 +1,12 @@
 """The requests for a pull request of a stack, and what IMQ makes of GitHub's answers."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound
+from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound, Refused
 from queue_engine.domain.facts import Commit, MergeMethod
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import Reason
@@ -106,6 +107,33 @@ async def test_update_of_a_stack_merges_the_base_into_the_head_branch(answer: An
     """GitHub refuses to update such a pull request; its head branch is a branch like any other."""
     github = Answers(update_branch=REFUSED, pull_request=pull(stack_base="main"), merge_into=answer)
     assert await requests.update(asked(github), entry(status=UPDATING), NOW) == facts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "expected head sha didn\u2019t match current head ref.",
+        "There are no new commits on the base branch.",
+        "merge conflict between base and head",
+        "This branch must not contain merge commits.",
+        "Commit message must match a given regex pattern: ^feat: ",
+        "Repository rule violations found\n\nA new rule.",
+    ],
+)
+async def test_update_that_github_explains_is_judged_by_its_words(words: str) -> None:
+    """P5: facts and rules decide, at once."""
+    github = Answers(update_branch=Invalid(words, status=422))
+    assert await requests.update(asked(github), entry(status=UPDATING), NOW) == Facts(update_refused=words)
+
+
+async def test_update_refused_without_an_explanation_is_github_in_trouble_until_it_repeats_that() -> None:
+    """P5: overload and proxies answer 422 too; after ten minutes it is a refusal, in GitHub's words."""
+    words = "Request cannot be processed at this time."
+    github = Answers(update_branch=Invalid(words, status=422))
+    with pytest.raises(Refused, match=words):
+        await requests.update(asked(github), entry(status=UPDATING), NOW)
+    failing = entry(status=UPDATING, github_failing_since=NOW - timedelta(minutes=10))
+    assert await requests.update(asked(github), failing, NOW) == Facts(update_refused=words)
 
 
 async def test_update_of_a_stack_spares_a_head_that_moved() -> None:

@@ -93,6 +93,24 @@ async def test_merge_refused_or_in_trouble_raises_our_own_error(
 
 
 @pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("Request cannot be processed at this time.", Refused),
+        ("Validation Failed", Refused),
+        ("No commit found for SHA: h1", Invalid),
+    ],
+)
+async def test_read_refused_by_422_is_github_in_trouble_unless_it_lacks_the_commit(
+    gateway: Gateway, github: GitHubDouble, repository: Repository, words: str, error: type[GitHubError]
+) -> None:
+    """P5: a read has no content that could be wrong; overload and proxies answer 422 too."""
+    github.on("GET", PULL, Says({"message": words}, 422))
+    with pytest.raises(GitHubError) as caught:
+        await gateway.pull_request(repository, 3)
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
     ("status", "words", "disorder"),
     [
         (403, "This installation has been suspended", Disorder.SUSPENDED),
@@ -173,6 +191,7 @@ async def test_limit_met_raises_rate_limited_with_githubs_wait(
     [
         (Says({"message": "refusing to update workflow `.github/workflows/rate limit.yml`"}, 403), Forbidden),
         (Says({"message": "Branch 'abuse detection' is protected"}, 403), Refused),
+        (Says({"message": "You're not authorized to push to this branch."}, 403), Forbidden),
         (Says({"message": "refusing to update workflow `.github/workflows/saml.yml`"}, 403), Forbidden),
         (Says({"message": "refusing to update workflow `.github/workflows/a`ip allow list`.yml`"}, 403), Forbidden),
         (Says({"message": "Validation Failed", "errors": ["no branch 'submitted too quickly'"]}, 422), Invalid),
