@@ -162,6 +162,10 @@ async def _delete_at(github: GitHub, repository: Repository, branch: str, tip: s
     return True
 
 
+_RULE = re.compile("rule violations|cannot delete|protected branch", re.IGNORECASE)
+"""GitHub's words, with 422, for a branch that a rule keeps; other words may come from GitHub in trouble."""
+
+
 def until_permitted(job: Job) -> Hold | None:
     """Return a hold for a job that lacks a permission; None once it has tried for a week."""
     return Hold(TRY_AGAIN, _FORBIDDEN) if job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES else None
@@ -352,12 +356,13 @@ class CandidateCleanup:
             _log.info("runs_not_cancelled", repository=repository.full_name, commit=candidate, message=refusal.message)
 
     async def _is_forbidden(self, repository: Repository, what: object, request: Awaitable[object]) -> bool:
-        """Make a request that GitHub may refuse; whether it did for want of a permission, which may come back."""
+        """Make a request that GitHub may refuse; whether that may end: a permission lacks, or no rule explains it."""
         try:
             await request
         except (Forbidden, HeadConflict, Invalid, MergeError, NotFound) as refusal:
             _log.info("not_cleaned_up", repository=repository.full_name, what=what, message=refusal.message)
-            return isinstance(refusal, Forbidden)
+            unexplained = isinstance(refusal, Invalid) and not _RULE.search(refusal.message)
+            return unexplained or isinstance(refusal, Forbidden)
         return False
 
 

@@ -91,6 +91,8 @@ _OF_PULL = frozenset(
         Reason.CONVERSATIONS_UNRESOLVED,
         Reason.SIGNATURES_MISSING,
         Reason.DEPLOYMENT_MISSING,
+        Reason.REBASE_IMPOSSIBLE,
+        Reason.COMMIT_RULES,
     }
 )
 """What the pull request itself lacks: others of its train may land without it."""

@@ -8,7 +8,7 @@ import pytest
 
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Hold, Job
-from queue_engine.domain.errors import Forbidden
+from queue_engine.domain.errors import Forbidden, Invalid
 from queue_engine.domain.facts import HeadPush
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate
 from queue_engine.domain.run import Run, RunMember, RunState
@@ -19,6 +19,7 @@ from tests.unit.queue_engine.examples import NOW, workflow_run
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 DENIED = Forbidden("Resource not accessible by integration", status=403)
+UNEXPLAINED = Invalid("Request cannot be processed at this time.", status=422)
 
 
 @pytest.fixture
@@ -84,16 +85,26 @@ async def test_build_branch_with_a_commit_that_its_record_lacks_goes_only_if_imq
     assert ((run.build_branch,) in github.named("delete_branch")) is goes
 
 
-@pytest.mark.parametrize("denied", [[DENIED, None], [None, DENIED]])
-async def test_run_is_kept_while_a_permission_to_delete_one_of_its_branches_is_missing(
+@pytest.mark.parametrize("denied", [[DENIED, None], [None, DENIED], [UNEXPLAINED, None]])
+async def test_run_is_kept_while_github_may_delete_one_of_its_branches_later(
     store: Store, denied: list[Exception | None]
 ) -> None:
-    """Its record is what IMQ finds them by; P5: after a week IMQ gives up."""
+    """Its record is what IMQ finds them by: a permission lacks, or GitHub is in trouble. P5: a week ends that."""
     github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=[*denied, *denied])
     state, run = await ended(store, github)
     assert isinstance(await cleaned(state, run), Hold)
     assert await is_kept(store, run)
     assert await cleaned(state, run, holds=168) is None
+    assert not await is_kept(store, run)
+
+
+@pytest.mark.parametrize("words", ["Repository rule violations found\n\nNew.", "Cannot delete this protected branch"])
+async def test_branch_that_a_rule_keeps_is_asked_about_once(store: Store, words: str) -> None:
+    """P7: each further request would be refused as well."""
+    refused = [Invalid(words, status=422)] * 2
+    github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=refused)
+    state, run = await ended(store, github)
+    assert await cleaned(state, run) is None
     assert not await is_kept(store, run)
 
 

@@ -8,7 +8,14 @@ import pytest
 from queue_engine.domain.facts import MergeMethod
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Block, Dequeue
-from queue_engine.planner.merge_errors import PHRASES, awaits_check, judge_refused_merge, named, refused_merge
+from queue_engine.planner.merge_errors import (
+    PHRASES,
+    awaits_check,
+    judge_refused_member,
+    judge_refused_merge,
+    named,
+    refused_merge,
+)
 from tests.unit.queue_engine.examples import NOW, PENDING, POLICY, READY, entry, facts_with, pull
 from tests.unit.queue_engine.planner.merge_error_cases import RULESET, WORKFLOWS
 
@@ -183,3 +190,11 @@ def test_refused_merge_in_known_words_is_believed_whatever_of_conflicts_is_unkno
         assert judge_refused_merge(entry(status=READY, merge_refusals=1), words, facts, POLICY, NOW) == Dequeue(
             reason, detail=words
         ), (words, reason)
+
+
+@pytest.mark.parametrize("words", ["This branch can't be rebased", "Must match a given regex pattern: ^feat: "])
+def test_member_whose_own_commits_cannot_land_leaves_its_train_at_once(words: str) -> None:
+    """P5: the others land without it, and GitHub is asked once."""
+    judged = judge_refused_member(entry(status=READY), words, facts_with(merge_refused=words), POLICY, NOW)
+    assert isinstance(judged, Dequeue)
+    assert judged.detail == words
