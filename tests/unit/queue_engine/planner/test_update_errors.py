@@ -100,3 +100,11 @@ def test_refused_update_that_nothing_explains_is_asked_for_again() -> None:
     judged = judge_refused_update(asked, words, facts, POLICY, NOW)
     assert isinstance(judged, Wait)
     assert (judged.run.polls, judged.until) == (1, NOW + POLICY.ask_again.base)
+
+
+def test_update_refused_for_as_long_as_it_may_take_leaves_in_githubs_words() -> None:
+    """P5, P6: GitHub can merge it, so that it is no conflict that GitHub still computes."""
+    words = "Request cannot be processed at this time."
+    facts = facts_with(pull=pull(mergeable=True), comparison=comparison(behind=1))
+    asked = entry(status=UPDATING, github_failing_since=NOW - POLICY.timeouts.update)
+    assert judge_refused_update(asked, words, facts, POLICY, NOW) == Dequeue(Reason.UPDATE_REFUSED, detail=words)
