@@ -1,8 +1,9 @@
 """People's time in queue beside fifty agents with ten pull requests each, through the whole bot (virtual time).
 
 The agents use the tools of `/mcp`, each with a token of its own; people set labels. An agent queues a pull request,
-twice at times, and calls `wait` until it has left; then it queues the next one. Some of its pull requests fail, a
-person dequeues others, and it changes its mind about some. Time moves only while all calls of agents wait.
+twice at times, and calls `wait`, for an hour each time, until it has left; then it queues the next one. Some of its
+pull requests fail, a person dequeues others, and it changes its mind about some. Time moves only while all calls of
+agents wait.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ import aiohttp
 from benchmarks.fair_share import LANDING, LOW_LOAD, arrivals, p95, waits
 from benchmarks.sizes import Size
 from benchmarks.table import Row
-from bot.api.waits import POLL_EVERY, ChangeWaits
+from bot.api.waits import LONGEST_WAIT
 from github_emulator import PullRequestHandle
 from queue_engine.config.model import Policy
 from queue_engine.domain.departure import ENDS
@@ -34,6 +35,10 @@ _PEOPLE = 20
 _SETTINGS = {"IMQ_MAX_QUEUE_DEPTH": "0", "IMQ_INTERVAL_SECONDS": "600", "IMQ_SWEEP_SECONDS": "7200"}
 _WITHIN = timedelta(days=9)
 _WITHIN_SHARE = 0.05
+_SOON = timedelta(seconds=1)
+"""How late an agent may learn that its pull request has left."""
+_RETRY = timedelta(seconds=2)
+"""When an agent sends a call again to which IMQ said so."""
 _ROUNDS_OF_WAKING = 10
 """Rounds of the event loop after which a sleep that has ended has woken the call that it belongs to."""
 _FAILS, _DEQUEUED, _CHANGES_MIND, _ASKS_TWICE = 9, 13, 17, 4
@@ -50,6 +55,10 @@ class Found:
     people: list[timedelta] = field(default_factory=list)
     """From label to merge."""
     outcomes: Counter[str] = field(default_factory=Counter)
+    waits: int = 0
+    """Calls of `wait`."""
+    polls: int = 0
+    """How often such a call looked again, woken or not."""
     faults: list[str] = field(default_factory=list)
     """Pull requests that landed or were queued twice, untrue answers, and calls that waited for what had left."""
 
@@ -57,28 +66,39 @@ class Found:
 class Calls:
     """The waiting calls of a bot, of which it knows those that wait for a change and nothing else."""
 
-    def __init__(self, waits: ChangeWaits) -> None:
-        self._poll_again, self._parked = waits._poll_again, set[asyncio.Event]()
+    def __init__(self, world: World, found: Found) -> None:
+        self._world, self._bot, self._found = world, world.bot, found
+        self._poll_again, self._parked = self._bot.waits._poll_again, set[asyncio.Event]()
         self.agents: list[asyncio.Task[None]] = []
-        waits._poll_again = self._wait  # type: ignore[method-assign]
+        self._bot.waits._poll_again = self._wait  # type: ignore[method-assign]
 
-    async def _wait(self, woken: asyncio.Event, *ends: asyncio.Task[Any]) -> None:
+    async def _wait(self, woken: asyncio.Event, pause: timedelta, *ends: asyncio.Task[Any]) -> None:
         self._parked.add(woken)
         try:
-            await self._poll_again(woken, *ends)
+            await self._poll_again(woken, pause, *ends)
+            self._found.polls += 1
         finally:
             self._parked.discard(woken)
 
+    async def pause(self) -> None:
+        """Let time pass before an agent sends a call again."""
+        over = asyncio.Event()
+        self._world.github.schedule.after(_RETRY, over.set, name="an agent tries again")
+        self._parked.add(over)
+        await over.wait()
+        self._parked.discard(over)
+
     async def rest(self) -> None:
         """Return when each agent has ended, or its call waits for a change. Raises what an agent raised."""
-        for _ in range(_ROUNDS_OF_WAKING):
-            await asyncio.sleep(0)
         async with asyncio.timeout(LIMIT):
-            while not self._at_rest():  # noqa: ASYNC110 - a call of a client is no event here
-                await asyncio.sleep(0)
-
-    def _at_rest(self) -> bool:
-        return not any(woken.is_set() for woken in self._parked) and len(self._parked) == self._working()
+            while True:
+                for _ in range(_ROUNDS_OF_WAKING):
+                    await asyncio.sleep(0)
+                while len(self._parked) < self._working():  # noqa: ASYNC110 - a call of a client is no event here
+                    await asyncio.sleep(0)
+                await self._bot.feed.run_due()
+                if not any(woken.is_set() for woken in self._parked):
+                    return
 
     def _working(self) -> int:
         for each in self.agents:
@@ -99,13 +119,16 @@ async def agents_row(size: Size, seed: int) -> list[Row]:
     ratio = p95(beside.people) / p95(alone.people)
     policy = Policy()
     simulated = p95(waits(by_people, agents=agents, policy=policy)) / p95(waits(by_people, agents=0, policy=policy))
+    landed = beside.outcomes["landed"]
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(beside.outcomes.items()))
     return [
         Row(
             f"agents, load {LOW_LOAD:.0%}",
             f"people's p95 beside {agents} agents with {each} pull requests each, to that without, in IMQ itself",
             f"{ratio:.2f} x ({people} pull requests of people, virtual time); "
-            f"{len(beside.faults)} done twice, untrue or waited for in vain",
+            f"{len(beside.faults)} done twice, untrue or waited for in vain; "
+            f"{beside.waits / landed:.1f} calls of `wait` and {beside.polls / landed:.1f} polls for each of {landed} "
+            "landings of agents",
             ratio,
             f"as in the simulation, within {_WITHIN_SHARE:.0%}; none",
             abs(ratio / simulated - 1) <= _WITHIN_SHARE and not beside.faults,
@@ -123,7 +146,7 @@ async def through_bot(by_people: Arrivals, *, agents: int, each: int) -> Found:
     with tempfile.TemporaryDirectory() as directory:
         async with a_world(Path(directory), settings=_SETTINGS) as world, aiohttp.ClientSession() as session:
             _create_users(world, by_people, agents)
-            calls, start = Calls(world.bot.waits), world.clock.now()
+            calls, start = Calls(world, found), world.clock.now()
             world.rest = calls.rest
             people: list[PullRequestHandle] = []
 
@@ -135,7 +158,7 @@ async def through_bot(by_people: Arrivals, *, agents: int, each: int) -> Found:
             for number, (at, (_, author)) in enumerate(zip(begins, by_people, strict=True)):
                 world.github.schedule.at(at, partial(join, number, author), name="a person queues")
             for number in range(agents):
-                worker = Worker(world, Agent(await caller(world, session, _agent(number))), number, found)
+                worker = Worker(world, calls, Agent(await caller(world, session, _agent(number))), number, found)
                 calls.agents.append(asyncio.create_task(worker.work(each)))
             await world.until(
                 lambda: (
@@ -159,6 +182,7 @@ class Worker:
     """An agent at work: it knows what the tools answer, and nothing else."""
 
     world: World
+    calls: Calls
     agent: Agent
     number: int
     found: Found
@@ -183,7 +207,10 @@ class Worker:
             await self._count_events(pull)
 
     async def _queue(self, pull: PullRequestHandle) -> None:
-        await self.agent.call("queue", number=pull.number, head_sha=pull.head_sha)
+        arguments = {"number": pull.number, "head_sha": pull.head_sha}
+        while (answer := await self.agent.call("queue", **arguments))["isError"]:
+            assert answer["structuredContent"]["retry_safe"], answer
+            await self.calls.pause()
 
     async def _wait(self, pull: PullRequestHandle) -> None:
         """Wait for the outcome, and do what it calls for."""
@@ -199,10 +226,11 @@ class Worker:
     async def _outcome(self, pull: PullRequestHandle) -> Mapping[str, Any]:
         answer: Mapping[str, Any] = {"state": ""}
         while answer["state"] != "not_queued":
-            answer = (await self.agent.call("wait", number=pull.number))["structuredContent"]
+            self.found.waits += 1
+            answer = (await self.agent.call("wait", number=pull.number, seconds=LONGEST_WAIT))["structuredContent"]
         left = [at for event, at in await self._events(pull) if event in ENDS]
         late = self.world.clock.now() - left[-1]
-        if late > POLL_EVERY:
+        if late > _SOON:
             self.found.faults.append(f"#{pull.number} waited {late} for what had left")
         self._check(pull, answer, "landed" if pull.merged else "")
         return answer

@@ -13,7 +13,7 @@ from random import Random
 from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile
 from queue_engine.config.model import Policy
-from queue_engine.rules.priority import earliest_key, is_young
+from queue_engine.rules.priority import MOST_YIELDS, earliest_key, is_young
 
 LANDING = timedelta(minutes=10)
 """How long one landing takes."""
@@ -38,6 +38,8 @@ class Queued:
     seq: int
     arrived: int
     author: str
+    yielded: int = 0
+    """How often its run ended for another."""
 
 
 def arrivals(random: Random, *, people: int, landings: int, load: float = LOAD) -> list[tuple[int, str]]:
@@ -78,9 +80,9 @@ def waits(by_people: Sequence[tuple[int, str]], *, agents: int, policy: Policy) 
             join(*coming.pop())
             if policy.fair_share.enabled and _preempts(queue[-1], front, began):
                 clock = queue[-1].arrived
-                queue.append(front)
+                queue.append(replace(front, yielded=front.yielded + 1))
                 break
-        if front in queue:
+        if queue and queue[-1].seq == front.seq:
             continue
         if front.author.startswith("person"):
             found.append((clock - front.arrived) * _MILLISECOND)
@@ -91,7 +93,7 @@ def waits(by_people: Sequence[tuple[int, str]], *, agents: int, policy: Policy) 
 
 def _preempts(joined: Queued, front: Queued, began: int) -> bool:
     """Whether the run of the front, which began then, ends for an entry that has joined."""
-    delayed = front.author.startswith("agent") and front.key > front.arrived
+    delayed = front.author.startswith("agent") and front.key > front.arrived and front.yielded < MOST_YIELDS
     young = is_young(_EPOCH + began * _MILLISECOND, [LANDING], _EPOCH + joined.arrived * _MILLISECOND)
     return delayed and young and joined.key < front.key
 

@@ -211,7 +211,7 @@ class BranchRoutes(Routes):
     @read(
         f"{routes.BRANCH}/effect",
         "preview_queue_control",
-        "Shows what a pause or a freeze of a queue, or a hotfix that joins it, would cost now.",
+        "Shows what a pause or a freeze of a queue, or a hotfix that joins it, would do now.",
         query=QueueEffectQuery,
         answers={200: EffectAnswer},
     )

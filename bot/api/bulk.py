@@ -23,7 +23,7 @@ from bot.api.idempotent import finish_call
 from bot.api.payload import AnswerModel, Payload, payload, query
 from bot.api.permissions import Access, budget_key, check_waiting
 from bot.api.routes import Caller, Routes, read, route
-from bot.api.views import LONGEST_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
+from bot.api.views import USUAL_WAIT, CallAnswer, QueueCall, StateAnswer, StepAnswer, as_json, state_fields
 from bot.api.waits import ChangeWaits, WaitQuery, of_process, with_version
 from queue_engine.admission.request_order import BULK_CALL, EARLIER_REQUEST, RequestOrder, attempt_of, call_delivery
 from queue_engine.core.jobs.job import Hold, Job, JobResult, JobStatus, Outcome
@@ -333,7 +333,7 @@ def _item(job: Job, process_id: str, queued: Mapping[str, Any] | None) -> BulkRe
     if job.status is JobStatus.FAILED:
         body = ApiError(503, _FAILED, retry_after=timedelta(0)).body
         return BulkResult(number=number, status=503, **body)
-    call = CallAnswer(method="GET", path=f"/api/v1/processes/{process_id}?wait={LONGEST_WAIT}")
+    call = CallAnswer(method="GET", path=f"/api/v1/processes/{process_id}?wait={USUAL_WAIT}")
     begun = job.status is JobStatus.IN_PROGRESS
     return BulkResult(
         number=number,

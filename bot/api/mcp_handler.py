@@ -7,7 +7,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import structlog
 from aiohttp import StreamReader, web
+from aiohttp_sse import EventSourceResponse
 from yarl import URL
 
 from bot.api.api_errors import ApiError
@@ -25,19 +27,25 @@ from bot.mcp.protocol import (
     answer,
     check_version,
     parse_message,
+    waits_long,
 )
 from bot.mcp.tools import ApiCall
 from queue_engine.effects.context import Engine
 
 PATH = "/mcp"
+_log = structlog.get_logger("imq.streams")
+
 _READING = "GET"
 _VERSION_HEADER = "MCP-Protocol-Version"
 _STATUS = {UNKNOWN_METHOD: 404}
 """The status of errors of revision 2026-07-28, where it is not 400. Earlier revisions have 200."""
 
+_QUIET_SECONDS, _SEND_SECONDS = 15.0, 10.0
+"""How long a connection may be silent, and how long it may take no bytes."""
+
 
 class McpHandler:
-    """Answers each message by itself: it has no sessions, and streams nothing."""
+    """Answers each message by itself: it has no sessions. A stream keeps a connection open while a tool waits."""
 
     def __init__(self, engine: Engine, app: web.Application, public_url: str | None) -> None:
         """`app` has the API mounted. Browsers may call from `public_url`, and from the address that they call."""
@@ -49,8 +57,12 @@ class McpHandler:
         """List the route."""
         return [web.post(PATH, self.handle)]
 
-    async def handle(self, request: web.Request) -> web.Response:
-        """Answer 200 with a message; 202 for a notification; 400, 401, 403, 404, 413, 415 with an error."""
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer 200 with a message; 202 for a notification; 400, 401, 403, 404, 413, 415 with an error.
+
+        Where a tool waits for longer than a minute, its answer is an event of a stream, if the client reads streams:
+        comments come before it, so that no proxy ends the connection.
+        """
         try:
             self._refuse_foreign_sites(request)
             parsed = parse_message(await read_body(request, "message", MAX_BODY))
@@ -65,14 +77,29 @@ class McpHandler:
             check_version(parsed)
             if parsed.method == "tools/call":
                 await identify(request, self._engine.store, self._engine.clock)
-            send = partial(self._send, request)
-            return web.json_response(await answer(parsed, send, lambda: self._engine.clock.now().timestamp()))
+            if waits_long(parsed) and "text/event-stream" in ",".join(request.headers.getall("Accept", [])):
+                return await self._stream(request, parsed)
+            return web.json_response(await self._answer(request, parsed))
         except ProtocolError as error:
             earlier = parsed.version is None and request.headers.get(_VERSION_HEADER) != LATEST
             status = 200 if earlier else _STATUS.get(error.code, 400)
             return web.json_response(error.answer(parsed.id), status=status)
         except ApiError as error:
             return _refusal(error.status, str(error), parsed.id, headers=error.headers)
+
+    async def _answer(self, request: web.Request, parsed: McpRequest) -> dict[str, Any]:
+        return await answer(parsed, partial(self._send, request), lambda: self._engine.clock.now().timestamp())
+
+    async def _stream(self, request: web.Request, parsed: McpRequest) -> web.StreamResponse:
+        response = EventSourceResponse(allow_all_methods=True, send_timeout=_SEND_SECONDS, ping_interval=_QUIET_SECONDS)
+        await response.prepare(request)
+        try:
+            async with response:
+                await response.send(json.dumps(await self._answer(request, parsed)), event="message")
+        except (ConnectionResetError, TimeoutError) as error:
+            # The client left, or took no bytes: the library has cut the connection.
+            _log.info("stream_lost", error=type(error).__name__)
+        return response
 
     def _refuse_foreign_sites(self, request: web.Request) -> None:
         """Refuse what a page of another site has a browser send ("Streamable HTTP: Security & DNS rebinding")."""

@@ -24,7 +24,7 @@ from bot.api.views import (
     RevertAnswer,
     WhyAnswer,
 )
-from bot.api.waits import ChangeWaits, WaitQuery, of_repository, with_version
+from bot.api.waits import ChangeWaits, OutcomeQuery, of_repository, with_version
 from queue_engine.commands.commands import MAX_POINTS, PRIORITIES, parse_priority
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
@@ -117,13 +117,13 @@ class QueueRoutes(Routes):
         "show_pull_request",
         "Shows the state of a pull request and what it waits for.",
         answers={200: WhyAnswer, 304: None},
-        query=WaitQuery,
+        query=OutcomeQuery,
     )
     async def why(self, request: web.Request) -> web.Response:
         """Answer 200, whether it is queued or not; 304: as before; 404: the caller may not read the repository."""
-        repository, asked = await self._access.readable(request), query(request, WaitQuery)
-        load = partial(self._why, request)
-        return await self._waits.answer(request, of_repository(repository.id), load, asked)
+        repository, asked = await self._access.readable(request), query(request, OutcomeQuery)
+        load, number = partial(self._why, request), routes.number_of(request) if asked.until == "outcome" else None
+        return await self._waits.answer(request, of_repository(repository.id), load, asked, number)
 
     async def _why(self, request: web.Request) -> Mapping[str, Any]:
         repository = await self._access.readable(request)
@@ -245,7 +245,7 @@ class QueueRoutes(Routes):
     @read(
         f"{routes.PULL}/effect",
         "preview_pull_request_control",
-        "Shows what a dequeue, a requeue or a priority of a pull request would cost now.",
+        "Shows what a dequeue, a requeue or a priority of a pull request would do now.",
         query=EffectQuery,
         answers={200: EffectAnswer},
     )

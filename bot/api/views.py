@@ -18,7 +18,7 @@ from pydantic import (
 
 from bot.api.payload import AnswerModel, Payload
 from notifications.render.culprit_text import culprit_sentence
-from notifications.render.status import Names, answer_text, cost_sentence, plain, status_lines
+from notifications.render.status import Names, answer_text, effect_sentence, plain, status_lines
 from notifications.render.train_text import train_text
 from queue_engine.commands.commands import MAX_POINTS
 from queue_engine.config.model import Policy
@@ -36,8 +36,8 @@ from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.priority import FairShare, PriorityEffect
 
-LONGEST_WAIT = 60
-"""Seconds for which a call may wait for a change."""
+USUAL_WAIT = 60
+"""Seconds for which the call waits that an answer names next: any proxy lets it."""
 
 
 class CallAnswer(AnswerModel):
@@ -116,7 +116,7 @@ def state_fields(
 def _next_call(found: PullRequestStatus, repository: Repository) -> CallAnswer | None:
     path = f"/api/v1/repositories/{repository.full_name}/pulls/{found.number}/queue"
     if found.is_queued:
-        return CallAnswer(method="GET", path=f"{path}?wait={LONGEST_WAIT}")
+        return CallAnswer(method="GET", path=f"{path}?wait={USUAL_WAIT}")
     return CallAnswer(method="POST", path=path) if found.may_be_queued else None
 
 
@@ -398,7 +398,7 @@ class DequeuedAnswer(StateAnswer):
 
 
 class EffectAnswer(AnswerModel):
-    """What a control would cost now; nothing is done. `sentence` says it for people.
+    """What a control would do now; nothing is done. `sentence` says it for people.
 
     `runs` end without a result, or go to their end where `holds` is true, so that only their landing waits. `minutes`
     are those that GitHub billed for their jobs until now, `cost` their price in US dollars, null while none is known.
@@ -421,7 +421,7 @@ class EffectAnswer(AnswerModel):
     def of(cls, effect: ControlEffect) -> "EffectAnswer":
         """Convert what the engine predicts."""
         return cls(
-            sentence=cost_sentence(effect.runs, effect.jobs, len(effect.delayed), holds=effect.holds),
+            sentence=effect_sentence(effect.runs, effect.jobs, len(effect.delayed), holds=effect.holds),
             runs=effect.runs,
             holds=effect.holds,
             minutes=effect.jobs.minutes,

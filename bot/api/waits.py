@@ -1,18 +1,21 @@
 """Long polls: a reading call waits until its answer changes, or until its time is over.
 
-An event of this process wakes the calls about its repository. Other processes' events are found by a poll every few
-seconds. A waiting call holds no connection to the database, and its rights are judged at each poll. The number of
-waiting calls is bounded, for each caller and in all; they end when the process does. While all slots are taken, the
-caller with most calls gets an answer without a change to one of them, and its slot is another caller's.
+The feed reads the timeline once for all calls of this process, and an event wakes those that it concerns. A call that
+waits for the outcome of a pull request is woken by the end of its entry alone. What no event reports is found by polls
+that become ever rarer. A waiting call holds no connection to the database, and its rights are judged at each poll. The
+number of waiting calls is bounded, for each caller and in all; they end when the process does, or their client leaves.
+While all slots are taken, the caller with most calls gets an answer without a change to one of them, and its slot is
+another caller's.
 """
 
 import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from aiohttp import web
 from pydantic import Field
@@ -21,8 +24,9 @@ from bot.api.api_errors import ApiError
 from bot.api.auth import caller, identify
 from bot.api.payload import Payload
 from bot.api.permissions import budget_key
-from bot.api.views import LONGEST_WAIT
 from bot.http.connections import SharedSlots, SlotRefused
+from bot.http.protocol import ClientConnection
+from queue_engine.domain.departure import ENDS
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.effects.context import Engine
 from queue_engine.store.tokens import Token
@@ -30,8 +34,11 @@ from queue_engine.store.tokens import Token
 MOST, MOST_OF_CALLER = 100, 10
 """Waiting calls in one process, and those of one person or service."""
 
-POLL_EVERY = timedelta(seconds=5)
-"""How soon a waiting call finds what another process did."""
+LONGEST_WAIT = 3600
+"""Seconds that a call may wait. Proxies often end one that is silent for longer than a minute."""
+
+FIRST_POLL = timedelta(seconds=5)
+"""How soon a waiting call looks again although no event woke it; each later poll is twice as late."""
 
 _BUSY = "too many calls wait for a change; try again, or ask without `wait`"
 
@@ -46,63 +53,99 @@ class WaitQuery(Payload):
     since: str | None = Field(None, pattern=r'^"?[0-9a-f]{16}"?$')
 
 
+class OutcomeQuery(WaitQuery):
+    """The same, and whether to wait for any change, or until the pull request has left its queue."""
+
+    until: Literal["change", "outcome"] = "change"
+
+
+@dataclass(eq=False, slots=True)
+class WaitingCall:
+    """A call that waits: what it is about, what wakes it, and of which pull request it waits for the outcome."""
+
+    subject: str
+    number: int | None
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class ChangeWaits:
     """Lets reading calls wait until their answer changes."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.waiting: dict[object, tuple[str, asyncio.Event]] = {}
-        """The calls that wait: what each is about, and what wakes it."""
+    def __init__(
+        self, engine: Engine, following: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
+    ) -> None:
+        """While a call waits in a context of `following`, `on_event` is called with the events of all processes."""
+        self._engine, self._following = engine, following
+        self.waiting: set[WaitingCall] = set()
         self._slots = SharedSlots(MOST, MOST_OF_CALLER)
 
-    def on_event(self, event: object) -> None:
-        """Wake the calls about the repository of an event; a subscriber of the event bus."""
-        if isinstance(event, TimelineEvent):
-            self.wake(of_repository(event.repository_id))
+    def on_event(self, event: TimelineEvent) -> None:
+        """Wake the calls that an event concerns."""
+        subject, ended = of_repository(event.repository_id), event.number if event.event in ENDS else None
+        for each in self.waiting:
+            if each.subject == subject and each.number in {None, ended}:
+                each.woken.set()
 
     def wake(self, subject: str) -> None:
         """Wake the calls about this subject."""
-        for each, woken in self.waiting.values():
-            if each == subject:
-                woken.set()
+        for each in self.waiting:
+            if each.subject == subject:
+                each.woken.set()
 
-    async def answer(self, request: web.Request, subject: str, load: Load, asked: WaitQuery) -> web.Response:
+    async def answer(
+        self, request: web.Request, subject: str, load: Load, asked: WaitQuery, number: int | None = None
+    ) -> web.Response:
         """Answer a reading call, at once or after a change, with its version as ETag.
 
-        304 if the caller sent that ETag as `If-None-Match`. Raises ApiError 429, and the errors of `load`.
+        With `number`, a call waits until this pull request has left its queue. 304 if the caller sent that ETag as
+        `If-None-Match`. Raises ApiError 429, and the errors of `load`.
         """
         sent = _sent_versions(request)
         known = {asked.since.strip('"')} if asked.since is not None else sent
         found = await load()
-        if asked.wait is not None and (not known or found["version"] in known):
-            known = known or {found["version"]}
-            found = await self._changed(request, subject, load, known, timedelta(seconds=asked.wait))
+        known = known or {found["version"]}
+
+        def ends_wait(answer: Mapping[str, Any]) -> bool:
+            return answer["version"] not in known if number is None else answer["state"] == "not_queued"
+
+        if asked.wait is not None and not ends_wait(found):
+            call = WaitingCall(subject, number)
+            found = await self._changed(request, call, load, ends_wait, timedelta(seconds=asked.wait))
         headers = {"ETag": f'"{found["version"]}"', "Cache-Control": "private, no-cache"}
         if found["version"] in sent:
             return web.Response(status=304, headers=headers)
         return web.json_response(found, headers=headers)
 
     async def _changed(
-        self, request: web.Request, subject: str, load: Load, known: set[str], limit: timedelta
+        self,
+        request: web.Request,
+        call: WaitingCall,
+        load: Load,
+        ends_wait: Callable[[Mapping[str, Any]], bool],
+        limit: timedelta,
     ) -> Mapping[str, Any]:
-        with self._slot(caller(request), subject) as (woken, slot):
-            timer = asyncio.create_task(self._engine.clock.sleep(limit))
-            ends = [timer, *(asyncio.create_task(each.wait()) for each in (self._engine.ending, slot))]
-            try:
-                while True:
-                    woken.clear()
-                    found = await load()
-                    if found["version"] not in known or any(each.done() for each in ends):
-                        return found
-                    await self._poll_again(woken, *ends)
-                    # The token may have been revoked since.
-                    await identify(request, self._engine.store, self._engine.clock)
-            finally:
-                for each in ends:
-                    each.cancel()
+        protocol, pause = request.protocol, FIRST_POLL
+        lost = protocol.lost if isinstance(protocol, ClientConnection) else asyncio.Event()
+        async with self._following():
+            with self._slot(caller(request), call) as slot:
+                timer = asyncio.create_task(self._engine.clock.sleep(limit))
+                ends = [timer, *(asyncio.create_task(each.wait()) for each in (self._engine.ending, slot, lost))]
+                try:
+                    while True:
+                        call.woken.clear()
+                        found = await load()
+                        if ends_wait(found) or any(each.done() for each in ends):
+                            return found
+                        await self._poll_again(call.woken, pause, *ends)
+                        pause *= 2
+                        # The token may have been revoked since.
+                        await identify(request, self._engine.store, self._engine.clock)
+                finally:
+                    for each in ends:
+                        each.cancel()
 
-    async def _poll_again(self, woken: asyncio.Event, *ends: asyncio.Task[Any]) -> None:
-        poll, wakes = asyncio.create_task(self._engine.clock.sleep(POLL_EVERY)), asyncio.create_task(woken.wait())
+    async def _poll_again(self, woken: asyncio.Event, pause: timedelta, *ends: asyncio.Task[Any]) -> None:
+        poll, wakes = asyncio.create_task(self._engine.clock.sleep(pause)), asyncio.create_task(woken.wait())
         try:
             await asyncio.wait({poll, wakes, *ends}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -110,17 +153,16 @@ class ChangeWaits:
             wakes.cancel()
 
     @contextmanager
-    def _slot(self, token: Token, subject: str) -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
-        """Count a waiting call; yield what wakes it, and what is set when it loses its slot. Raises ApiError 429."""
-        key, woken = object(), asyncio.Event()
+    def _slot(self, token: Token, call: WaitingCall) -> Iterator[asyncio.Event]:
+        """Count a waiting call; yield what is set when it loses its slot. Raises ApiError 429."""
         with ExitStack() as stack:
             try:
                 slot = stack.enter_context(self._slots.take(budget_key(token)))
             except SlotRefused:
-                raise ApiError(429, _BUSY, retry_after=POLL_EVERY) from None
-            self.waiting[key] = subject, woken
-            stack.callback(self.waiting.pop, key)
-            yield woken, slot
+                raise ApiError(429, _BUSY, retry_after=FIRST_POLL) from None
+            self.waiting.add(call)
+            stack.callback(self.waiting.discard, call)
+            yield slot
 
 
 def of_repository(repository_id: int) -> str:

@@ -47,7 +47,7 @@ COMMANDS = {
         "status": ("bot.cli.author.status_commands:status", "Show the queues of a repository."),
         "why": ("bot.cli.author.status_commands:why", "Show why a pull request waits."),
         "flaky": ("bot.cli.author.status_commands:flaky", "Show flaky checks, or the text of an issue about one."),
-        "cost": ("bot.cli.author.status_commands:cost", "Show what a control would cost, and do nothing."),
+        "effect": ("bot.cli.author.status_commands:effect", "Show what a control would do, without doing it."),
         "logout": ("bot.cli.author.login:logout", "Revoke a login and forget it."),
         "skill": ("bot.cli.author.agents:skill", "Teach coding agents to land pull requests."),
         "mcp": ("bot.cli.author.agents:mcp", "Serve tools for a coding agent."),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot import __version__
-from bot.mcp.tools import TOOLS, MalformedCall, Send
+from bot.mcp.tools import QUIET_WAIT, TOOLS, MalformedCall, Send
 
 LATEST = "2026-07-28"
 _WITH_HANDSHAKE = ("2025-03-26", "2025-06-18", "2025-11-25")
@@ -96,6 +96,15 @@ def check_version(request: McpRequest) -> None:
         raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
     if not isinstance(request.params["_meta"].get(_CAPABILITIES), dict):
         raise ProtocolError(INVALID_PARAMS, f"params._meta lacks {_CAPABILITIES}.")
+
+
+def waits_long(request: McpRequest) -> bool:
+    """Whether a request calls a tool that waits for longer than proxies let a connection be silent."""
+    tool, arguments = TOOLS.get(str(request.params.get("name"))), request.params.get("arguments")
+    if request.method != "tools/call" or tool is None or not tool.waits or not isinstance(arguments, dict):
+        return False
+    seconds = arguments.get("seconds")
+    return isinstance(seconds, int) and seconds > QUIET_WAIT
 
 
 async def _result(request: McpRequest, send: Send, now: Callable[[], float]) -> dict[str, Any]:

@@ -8,9 +8,12 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 API = "/api/v1"
-LONGEST_WAIT = 60
-"""Seconds that one call may wait; clients of the protocol give up after a minute by default."""
+LONGEST_WAIT = 3600
+"""Seconds that one call of a tool may wait."""
+QUIET_WAIT = 60
+"""Seconds that one call of the API may wait where a proxy may be between: many end one that is silent for longer."""
 _WAIT = 50
+"""Clients of the protocol give up after a minute by default."""
 
 Arguments = Mapping[str, Any]
 
@@ -94,15 +97,15 @@ def _check(name: str, value: Any, schema: Mapping[str, Any]) -> None:
 
 
 async def _until_outcome(call: ApiCall, seconds: int, send: Send, now: Callable[[], float]) -> tuple[int, Any]:
-    """Ask again after each change, until the pull request has left its queue or the time is over."""
-    ends = now() + seconds
-    status, body = await send(call)
-    while status == 200 and body["state"] != "not_queued" and (left := math.ceil(ends - now())) >= 1:
-        since = body["version"]
-        status, body = await send(ApiCall("GET", f"{call.path}?{urlencode({'wait': left, 'since': since})}"))
-        if status == 200 and body["version"] == since:
-            break  # The server waited for as long as it could, or is about to end.
-    return status, body
+    """Wait until the pull request has left its queue, or the time is over."""
+    ends, left = now() + seconds, seconds
+    while True:
+        asked = now()
+        status, body = await send(ApiCall("GET", f"{call.path}?{urlencode({'wait': left, 'until': 'outcome'})}"))
+        left = math.ceil(ends - now())
+        # A call that was answered sooner without an outcome met a server that ends, or too many other calls.
+        if status != 200 or body["state"] == "not_queued" or left < 1 or now() - asked < QUIET_WAIT - 1:
+            return status, body
 
 
 def _repository_path(arguments: Arguments) -> str:
@@ -193,9 +196,9 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             "wait",
             "Wait for the outcome",
-            "Waits until the pull request landed or left the queue, for a minute at most. While state is not "
-            "not_queued, call it again. Then outcome says what happened: landed, failed, cancelled or refused; reason "
-            "says why, whose_move who has to act, and next what to do. Queue it again without a change only if "
+            "Waits until the pull request landed or left the queue, for as many seconds as you give. While state is "
+            "not not_queued, call it again. Then outcome says what happened: landed, failed, cancelled or refused; "
+            "reason says why, whose_move who has to act, and next what to do. Queue it again without a change only if "
             "retry_safe is true.",
             _PULL
             | {
@@ -203,7 +206,8 @@ TOOLS: Mapping[str, Tool] = {
                     "type": "integer",
                     "minimum": 1,
                     "maximum": LONGEST_WAIT,
-                    "description": f"How long to wait, from 1 to {LONGEST_WAIT} s; {_WAIT} if left out.",
+                    "description": f"How long to wait, from 1 to {LONGEST_WAIT} s; {_WAIT} if left out, since many "
+                    "clients end a call after a minute. If yours lets a call take longer, wait longer in one call.",
                 }
             },
             ("repository", "number"),

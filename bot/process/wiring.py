@@ -107,8 +107,9 @@ class Bot:
         self._github = TokenPermissions(compared, self._store, clock)
         """GitHub as all parts call it, so that no part uses an answer older than the known facts."""
         self.engine = self._engine(owner)
-        self.waits = ChangeWaits(self.engine)
-        self.bus.subscribe(self.waits.on_event)
+        self.feed, self.watch = create_feed(self.engine)
+        self.waits = ChangeWaits(self.engine, self.feed.following)
+        self.feed.subscribe(self.waits.on_event)
         self.sweeper = Reconciler(self.engine, interval=settings.sweep, matters=may_matter)
         kept = (settings.timeline_kept, settings.landings_kept)
         self.inbox = Inbox(self.engine, self.sweeper, timeline_kept=kept[0], landings_kept=kept[1])
@@ -117,7 +118,6 @@ class Bot:
         self.scheduler = Scheduler(self.engine, concurrency=settings.concurrency)
         self.dispatcher = self._dispatcher()
         self.app_status = self._app_status()
-        self.feed, self.watch = create_feed(self.engine)
         self.reporter = ProcessReporter(
             self.engine.store,
             self.metrics,

@@ -56,7 +56,7 @@ def _facts(found: QueueStatistics, count: RerunCount) -> Iterator[str]:
     if count.ci_seconds is not None:
         yield f"CI time of the failed runs: {duration(timedelta(seconds=count.ci_seconds))}."
     if count.jobs is not None:
-        yield f"Billed for them: {job_text(count.jobs)}."
+        yield f"They cost {job_text(count.jobs)}."
     if count.listed_until is not None:
         yield f"Listed as flaky until {count.listed_until}."
 

@@ -9,7 +9,7 @@ from notifications.render.escape import MESSAGE_LIMIT, code, commit, duration, i
 from notifications.render.status import (
     Names,
     blocked_sentence,
-    cost_sentence,
+    effect_sentence,
     reason_text,
     status_lines,
     unmet_sentence,
@@ -142,9 +142,9 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.HELD if "priority" in facts:
             return [f"{_fill(reply, answer)} {JOINS_WITH.format(priority=int(facts['priority']))}"]
         case ReplyKind.PRIORITY:
-            return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts), *_cost(facts)]
+            return [_fill(reply, answer), _delayed(facts["overtakes"]), *_preempted(facts), *_effect(facts)]
         case ReplyKind.LEFT:
-            return [" ".join((_fill(reply, answer), *_cost(facts)))]
+            return [" ".join((_fill(reply, answer), *_effect(facts)))]
         case ReplyKind.CLOSED if facts["merged"]:
             return [MERGED]
         case ReplyKind.NOT_UNDERSTOOD if not facts["argument"]:
@@ -156,7 +156,7 @@ def _sentences(reply: Reply, answer: CommandReply, notice: Notice) -> list[str]:
         case ReplyKind.NOT_ALLOWED if facts.get("detail"):
             return [with_facts(_fill(reply, answer), None, facts["detail"])]
         case ReplyKind.PAUSED | ReplyKind.FROZEN:
-            return [" ".join((_fill(reply, answer), *_pause_details(facts), *_cost(facts)))]
+            return [" ".join((_fill(reply, answer), *_pause_details(facts), *_effect(facts)))]
         case _:
             return [_fill(reply, answer)]
 
@@ -268,12 +268,12 @@ def _delayed(overtakes: Sequence[Sequence[Any]]) -> str:
     return DELAYS.format(others=", ".join(others)) if others else DELAYS_NONE
 
 
-def _cost(facts: Mapping[str, Any]) -> list[str]:
-    """Say what the command cost, if it stopped or held runs."""
-    if not (cost := facts.get("cost")) or not cost["runs"]:
+def _effect(facts: Mapping[str, Any]) -> list[str]:
+    """Say what the command did to runs, if it stopped or held some."""
+    if not (effect := facts.get("effect")) or not effect["runs"]:
         return []
-    jobs = JobFigures(**cost["jobs"])
-    return [cost_sentence(cost["runs"], jobs, cost["delayed"], holds=cost["holds"])]
+    jobs = JobFigures(**effect["jobs"])
+    return [effect_sentence(effect["runs"], jobs, effect["delayed"], holds=effect["holds"])]
 
 
 def _preempted(facts: Mapping[str, Any]) -> list[str]:

@@ -170,8 +170,8 @@ def job_text(figures: JobFigures) -> str:
     return f"{text} ({'under $0.01' if 0 < figures.cost < 0.005 else f'${figures.cost:,.2f}'})"
 
 
-def cost_sentence(runs: int, jobs: JobFigures, delayed: int, *, holds: bool = False) -> str:
-    """Say what a control costs: the runs that it stops with their minutes, and how many pull requests it delays.
+def effect_sentence(runs: int, jobs: JobFigures, delayed: int, *, holds: bool = False) -> str:
+    """Say what a control does: the runs that it stops with their minutes, and how many pull requests it delays.
 
     Other CI than GitHub Actions has no minutes that IMQ knows.
     """

@@ -272,14 +272,14 @@ async def unqueue(change: Change, context: CommandContext, request: CommandReque
     """Dequeue the pull request. Raises StaleRecord when it changes at the same time."""
     assert context.dequeue is not None
     entry = await change.tx.entries.find(context.repository.id, context.pull.number)
-    cost = entry and (await load_dequeue_effect(change.tx, entry, context.policy, change.now)).facts()
+    effect = entry and (await load_dequeue_effect(change.tx, entry, context.policy, change.now)).facts()
     try:
         left = await dequeue_by_user(change, context.dequeue)
     except NotQueued:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
     if not left:
         return context.reply(request, ReplyKind.LANDING, accepted=False)
-    return context.reply(request, ReplyKind.LEFT, cost=cost)
+    return context.reply(request, ReplyKind.LEFT, effect=effect)
 
 
 async def _consented(context: CommandContext) -> str | None:
@@ -371,7 +371,7 @@ async def pause(change: Change, context: CommandContext, request: CommandRequest
     branch = context.pull.base_branch
     done = await pauses.pause(change, context.repository, branch, by=context.by, reason=request.argument)
     facts: dict[str, Any] = {"depth": len(done.concerned), "detail": request.argument}
-    facts["cost"] = (await load_pause_effect(change.tx, done.queue, change.now)).facts()
+    facts["effect"] = (await load_pause_effect(change.tx, done.queue, change.now)).facts()
     freeze = done.queue.pause(Reason.FROZEN)
     if freeze is not None and freeze.until is not None and not freeze.has_ended(change.now):
         facts["then"] = freeze.until.isoformat()
@@ -388,7 +388,7 @@ async def freeze(change: Change, context: CommandContext, request: CommandReques
     branch = context.pull.base_branch
     done = await pauses.freeze(change, context.repository, branch, by=context.by, until=end, reason=reason)
     facts: dict[str, Any] = {"depth": len(done.concerned), "until": end.isoformat(), "detail": reason}
-    facts["cost"] = (await load_pause_effect(change.tx, done.queue, change.now)).facts()
+    facts["effect"] = (await load_pause_effect(change.tx, done.queue, change.now)).facts()
     if any(pause.reason is not Reason.FROZEN for pause in done.queue.pauses):
         facts["paused"] = True
     return context.reply(request, ReplyKind.FROZEN, **facts)
@@ -413,7 +413,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
     entry = await tx.entries.find(repository.id, number)
     if entry is None:
         return context.reply(request, ReplyKind.NOT_QUEUED, accepted=False)
-    cost = await load_priority_effect(tx, entry, priority, context.policy, change.now)
+    effect = await load_priority_effect(tx, entry, priority, context.policy, change.now)
     done = await enqueue.prioritise(change, entry, priority, context.policy, by=context.by, delivery=context.delivery)
     if not done.entry.is_ready:
         return not_ready_reply(context, request, done.entry, priority=priority)
@@ -431,7 +431,7 @@ async def prioritise(change: Change, context: CommandContext, request: CommandRe
         overtakes=overtakes,
         preempts=done.delay.preempts,
         lost=_seconds(done.delay.lost),
-        cost=cost.facts(),
+        effect=effect.facts(),
     )
 
 

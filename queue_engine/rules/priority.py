@@ -82,8 +82,8 @@ AGENTS = ""
 LANDINGS = 10
 """The interval in landings: an author with many entries is ahead of others for each tenth landing at most."""
 
-AGENT_LANDINGS = 20
-"""The interval of the share of all agents: a queue of which people need four landings of five keeps up with both."""
+AGENT_LANDINGS = 40
+"""The interval of the share of all agents: people notice them little, even where they need nine landings of ten."""
 
 UNKNOWN = timedelta(minutes=10)
 """How long a landing takes while none is known."""

@@ -79,6 +79,24 @@ async def test_agent_finds_queues_and_waits_until_it_landed(world: World, agent:
     assert len(states) < 6
 
 
+async def test_long_wait_is_an_event_of_a_stream(world: World, mona: Caller, agent: Agent) -> None:
+    """For a client that reads streams: comments keep the connection open, so that the tool may wait for an hour."""
+    pull = world.open("add")
+    await agent.call("queue", number=pull.number)
+    arguments = {"repository": REPOSITORY, "number": pull.number, "seconds": 3600}
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait", "arguments": arguments}}
+    headers = {"Authorization": f"Bearer {mona.token}", "Accept": "application/json, text/event-stream"}
+    url = f"http://127.0.0.1:{world.runner.addresses[0][1]}/mcp"
+    async with mona.session.post(url, json=message, headers={"Accept": headers["Accept"]}) as refused:
+        assert (refused.status, refused.content_type) == (401, "application/json")
+    async with mona.session.post(url, json=message, headers=headers) as response:
+        assert (response.status, response.content_type) == (200, "text/event-stream")
+        reading = asyncio.ensure_future(response.text())
+        await world.until(reading.done)
+        answered = json.loads((await reading).split("data: ")[1])
+    assert (answered["id"], answered["result"]["structuredContent"]["outcome"]) == (7, "landed")
+
+
 async def test_agent_shows_and_dequeues(world: World, agent: Agent) -> None:
     """The other tools: why, status with and without a base branch, dequeue."""
     pull = world.open("add")

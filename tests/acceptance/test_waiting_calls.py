@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
 import pytest
 
-from bot.api.waits import MOST_OF_CALLER, POLL_EVERY
+from bot.api.waits import FIRST_POLL, MOST_OF_CALLER
 from bot.http.connections import SharedSlots
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.pull_request_calls import HOME, read_entry
 from tests.acceptance.world import World
+from tests.support.real_time import LIMIT
 
 
 @asynccontextmanager
@@ -26,10 +28,19 @@ async def waiting(world: World, calls: int, call: Awaitable[Answer]) -> AsyncIte
     task.cancel()
 
 
+async def woken(world: World, call: "asyncio.Task[Answer]") -> Answer:
+    """The answer of a call that the feed wakes, while the clock stands still."""
+    async with asyncio.timeout(LIMIT):
+        while not call.done():
+            await world.bot.feed.run_due()
+            await asyncio.sleep(0)
+    return await call
+
+
 async def later(world: World, call: "asyncio.Task[Answer]") -> Answer:
     """The answer of a call after as many polls as it needs: it may begin its first one after the clock moved."""
     while not call.done():
-        await world.pass_time(POLL_EVERY)
+        await world.pass_time(FIRST_POLL)
     return await call
 
 
@@ -42,10 +53,10 @@ async def test_call_that_waits_is_answered_when_the_state_changes(world: World, 
         assert not call.done()
         before = world.clock.now()
         await mona.queue(pull)
-        answer = await call
+        answer = await woken(world, call)
     assert (answer.status, answer.body["state"]) == (200, "pending")
     assert answer.body["version"] != before_it["version"]
-    assert world.clock.now() - before < POLL_EVERY
+    assert world.clock.now() - before < FIRST_POLL
 
 
 @pytest.mark.thorough
@@ -77,13 +88,56 @@ async def test_call_that_waits_ends_with_its_time(world: World, mona: Caller) ->
         assert changed.status == 200
 
 
+async def test_call_for_the_outcome_costs_nothing_while_its_pull_request_waits(
+    world: World, mona: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour among the events of others: a dozen polls, hardly a request to GitHub, and an answer once it has left."""
+    pull, other = world.open("add"), world.open("other")
+    await world.settle()
+    await mona.queue(pull)
+    pull.comment("/pause", by="rhea")
+    await world.settle()
+    polls: list[timedelta] = []
+    poll_again = world.bot.waits._poll_again
+
+    async def poll(woken: asyncio.Event, pause: timedelta, *ends: Any) -> None:
+        polls.append(pause)
+        await poll_again(woken, pause, *ends)
+
+    monkeypatch.setattr(world.bot.waits, "_poll_again", poll)
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=3600&until=outcome")) as call:
+        before = world.requests()
+        await mona.queue(other)
+        await world.pass_time(timedelta(minutes=50))
+        assert not call.done()
+        assert (len(polls) <= 12, world.requests() - before < 40) == (True, True)
+        at = world.clock.now()
+        await mona.leave(other)
+        await mona.leave(pull)
+        answer = await woken(world, call)
+    assert (answer.status, answer.body["state"], answer.body["outcome"]) == (200, "not_queued", "cancelled")
+    assert world.clock.now() == at
+
+
+async def test_call_whose_client_leaves_ends_at_once(world: World, mona: Caller) -> None:
+    """Its slot is free for another call, an hour before its time is over."""
+    pull = world.open("add")
+    await world.settle()
+    await mona.queue(pull)
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=3600&until=outcome")) as call:
+        call.cancel()
+        async with asyncio.timeout(LIMIT):
+            while world.bot.waits.waiting:  # noqa: ASYNC110 - the end of a connection is no event here
+                await asyncio.sleep(0)
+
+
 @pytest.mark.thorough
-async def test_change_of_another_process_is_found_by_a_poll(world: World, mona: Caller) -> None:
-    """Nothing wakes the call then: it polls every few seconds, without a connection in between."""
+async def test_change_that_no_event_reports_is_found_by_a_poll(world: World, mona: Caller) -> None:
+    """Nothing wakes the call then: it looks again after seconds, without a connection in between."""
     pull = world.open("add")
     await world.settle()
     async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=60")) as call:
-        world.bot.bus._subscribers.clear()
+        world.bot.feed._events._subscribers.clear()
         await mona.queue(pull)
         await asyncio.sleep(0)
         assert not call.done()
@@ -156,5 +210,5 @@ async def test_results_of_a_bulk_call_are_waited_for(world: World, mona: Caller)
 async def test_time_to_wait_is_bounded(world: World, mona: Caller) -> None:
     """A proxy ends longer calls."""
     pull = world.open("add")
-    for query in ("wait=0", "wait=61", "wait=x", "since=zz", "wait=1&wait=2", "other=1"):
+    for query in ("wait=0", "wait=3601", "wait=x", "until=x", "since=zz", "wait=1&wait=2", "other=1"):
         assert (await mona.ask("GET", f"{path_of(pull)}?{query}")).status == 400

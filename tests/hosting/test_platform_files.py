@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.api.views import LONGEST_WAIT
+from bot.api.views import USUAL_WAIT
 from bot.cli.main import main
 from bot.process import lifecycle
 from bot.settings.environment import CREDENTIALS, SettingsProblem, load_host_settings, load_settings
@@ -253,4 +253,4 @@ def test_nginx_waits_longer_for_an_answer_than_a_program_may_wait_for_a_change()
     """Otherwise a program that waits as long as it may gets an error of nginx instead of the answer."""
     found = re.search(r"proxy_read_timeout (\d+)s;", read(NGINX))
     assert found is not None
-    assert int(found[1]) >= LONGEST_WAIT + 15
+    assert int(found[1]) >= USUAL_WAIT + 15

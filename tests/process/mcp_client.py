@@ -33,7 +33,7 @@ async def land(mode: str, repository: str, branch: str, token: str, target: str,
         assert not queued.is_error, queued
         state = {"state": "queued"}
         while state["state"] != "not_queued":
-            state = (await client.call_tool("wait", named)).structured_content
+            state = (await client.call_tool("wait", named | {"seconds": 600})).structured_content
         refused = await client.call_tool("queue", named | {"number": 999999})
         assert refused.is_error
         print(json.dumps(state))

@@ -12,10 +12,11 @@ from typing import Any
 import click
 
 from bot.cli.author.api_client import WAIT_SECONDS, ApiClient, ConnectionFailed
+from bot.cli.author.land import waiting_at_most
 from bot.cli.author.session import AuthorCommand, open_session, server_option
 from bot.cli.console import ExitCode, echo, stop
 from bot.mcp.protocol import INTERNAL_ERROR, ProtocolError, answer, check_version, parse_message
-from bot.mcp.tools import ApiCall
+from bot.mcp.tools import QUIET_WAIT, ApiCall
 
 _AT_ONCE = 8
 """Messages that are answered at the same time: a tool that waits delays no other."""
@@ -60,8 +61,9 @@ class McpServer:
 
     async def _send(self, call: ApiCall) -> tuple[int, Any]:
         """Make a call; one that changes something is sent again with its key if no answer comes."""
+        path = waiting_at_most(call.path, QUIET_WAIT)
         try:
-            answered = self._client.insist(call.method, call.path, call.body, seconds=WAIT_SECONDS)
+            answered = self._client.insist(call.method, path, call.body, seconds=WAIT_SECONDS)
         except ConnectionFailed as problem:
             return _UNREACHABLE, {"error": str(problem), "retry_safe": True}
         return answered.status, answered.body

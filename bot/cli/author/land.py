@@ -73,7 +73,7 @@ class LandingWait:
         while True:
             asked = self.now()
             left = None if self.timeout is None else started + self.timeout - asked
-            answer = self._ask(path if left is None else _waiting_at_most(path, left))
+            answer = self._ask(path if left is None else waiting_at_most(path, left))
             if isinstance(answer, str):
                 if self.now() - last_answered > GIVE_UP_SECONDS:
                     stop(ExitCode.UNREACHABLE, f"{answer} {self.name} stays queued.")
@@ -130,7 +130,7 @@ class LandingWait:
         return OUTCOMES.get(str(body.get("outcome")), ExitCode.DEQUEUED)
 
 
-def _waiting_at_most(path: str, seconds: float) -> str:
+def waiting_at_most(path: str, seconds: float) -> str:
     """Return the path with a shorter wait, if it waits for longer than this."""
     url = URL(path)
     if "wait" not in url.query:

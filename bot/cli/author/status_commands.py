@@ -1,4 +1,4 @@
-"""`imq status`, `imq why` and `imq cost`: show queues, why a pull request waits, and what a control costs."""
+"""`imq status`, `imq why` and `imq effect`: show queues, why a pull request waits, and what a control would do."""
 
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -164,7 +164,7 @@ _OF_QUEUE = ("pause", "freeze", "hotfix")
 @repository_option
 @server_option
 @json_option
-def cost(
+def effect(
     do: str,
     number: int | None,
     priority: str,
@@ -173,7 +173,7 @@ def cost(
     server: str | None,
     as_json: bool,
 ) -> None:
-    """Show what a control would cost now, and do nothing: DO for NUMBER, or for the queue of a base branch."""
+    """Show what a control would do now, without doing it: DO for NUMBER, or for the queue of a base branch."""
     session = open_session(server, as_json=as_json)
     if do in _OF_QUEUE:
         if branch is None:

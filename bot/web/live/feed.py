@@ -114,6 +114,17 @@ class Feed:
         finally:
             self._readers -= 1
 
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Have subscribers called with every event from now on."""
+        self._readers += 1
+        try:
+            async with self._lock:
+                await self._catch_up()
+            yield
+        finally:
+            self._readers -= 1
+
     async def run_due(self) -> bool:
         """Pass new events to the readers. Never says that there is more to do: the loop waits for a wakeup."""
         async with self._lock:

@@ -513,7 +513,7 @@ def _job_figures(found: QueueStatistics) -> Iterator[Sequence[Cell]]:
     rows += [("jobs", name, None, each) for name, each in _job_uses(jobs)]
     rows += [("job_reasons", _named(each), each.departures, each.jobs) for each in jobs.reasons]
     for table, name, pulls, each in rows:
-        yield table, name, first, last, pulls, None, None, None, *_billed(each)
+        yield table, name, first, last, pulls, None, None, None, *_minutes(each)
 
 
 def _named(each: ReasonCount | JobReason) -> str:
@@ -521,12 +521,12 @@ def _named(each: ReasonCount | JobReason) -> str:
 
 
 def _flaky_row(table: str, count: RerunCount, first: str, last: str) -> Sequence[Cell]:
-    jobs = (None, None) if count.jobs is None else _billed(count.jobs)
+    jobs = (None, None) if count.jobs is None else _minutes(count.jobs)
     before = (count.runs, count.failures, count.people, count.pulls_before)
     return table, count.name, first, last, count.pulls, count.reruns, count.waited, count.ci_seconds, *jobs, *before
 
 
-def _billed(jobs: JobFigures) -> tuple[Cell, Cell]:
+def _minutes(jobs: JobFigures) -> tuple[Cell, Cell]:
     return round(jobs.minutes, 2), None if jobs.cost is None else round(jobs.cost, 4)
 
 

@@ -35,9 +35,9 @@ Pieces = tuple[tuple[str, bool], ...]
 """Pieces of a sentence, and whether each is code. Templates escape every piece."""
 
 
-def cost_sentence(effect: ControlEffect) -> str:
+def effect_sentence(effect: ControlEffect) -> str:
     """Say what a control costs."""
-    return status.cost_sentence(effect.runs, effect.jobs, len(effect.delayed), holds=effect.holds)
+    return status.effect_sentence(effect.runs, effect.jobs, len(effect.delayed), holds=effect.holds)
 
 
 TONES: Mapping[str, str] = {

@@ -207,7 +207,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
     ReplyKind.NOT_DELEGATED: {"base_branch": "main", "author": "ada"},
     ReplyKind.LEFT: {
         "base_branch": "main",
-        "cost": {"runs": 2, "jobs": {"minutes": 38.0, "cost": 0.414}, "delayed": 4, "holds": False},
+        "effect": {"runs": 2, "jobs": {"minutes": 38.0, "cost": 0.414}, "delayed": 4, "holds": False},
     },
     ReplyKind.REVERTED: {"base_branch": "main", "revert": 12},
     ReplyKind.REVERT_OPENED: {
@@ -235,7 +235,7 @@ REPLIES: dict[ReplyKind, dict[str, Any]] = {
         "base_branch": "main",
         "depth": 2,
         "detail": "the runners are being replaced",
-        "cost": {"runs": 1, "jobs": {"minutes": 5.0, "cost": None}, "delayed": 2, "holds": True},
+        "effect": {"runs": 1, "jobs": {"minutes": 5.0, "cost": None}, "delayed": 2, "holds": True},
     },
     ReplyKind.FROZEN: {"base_branch": "main", "depth": 2, "until": "2026-03-16T08:00:00+00:00", "detail": ""},
     ReplyKind.RESUMED: {"base_branch": "main", "depth": 2, "reason": Reason.PAUSED_BY_HAND.value},

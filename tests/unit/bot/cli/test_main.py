@@ -143,7 +143,7 @@ def test_help_names_every_command_of_the_contract() -> None:
         "land",
         "status",
         "why",
-        "cost",
+        "effect",
         "flaky",
         "audit",
         "verify",

@@ -74,22 +74,25 @@ def states(*names: str) -> Sequence[Any]:
     return [{"state": name, "version": version} for version, name in enumerate(names)]
 
 
-async def test_wait_asks_again_after_each_change_until_the_pull_request_left() -> None:
-    """Each call names the version that it has, and waits for what is left of the time."""
-    api = Api(*states("pending", "checking", "not_queued"))
-    assert (await api.call("wait", **PULL, seconds=60))["structuredContent"]["state"] == "not_queued"
-    assert api.paths == [QUEUE, f"{QUEUE}?wait=50&since=0", f"{QUEUE}?wait=40&since=1"]
+async def test_wait_is_one_call_until_the_pull_request_left() -> None:
+    """Changes in between do not answer it. Where a proxy limits a call, another waits for what is left of the time."""
+    api = Api(*states("not_queued"))
+    assert (await api.call("wait", **PULL, seconds=3600))["structuredContent"]["state"] == "not_queued"
+    assert api.paths == [f"{QUEUE}?wait=3600&until=outcome"]
+    api = Api(*states("pending", "checking", "not_queued"), seconds=60)
+    assert (await api.call("wait", **PULL, seconds=600))["structuredContent"]["state"] == "not_queued"
+    assert api.paths == [f"{QUEUE}?wait={left}&until=outcome" for left in (600, 540, 480)]
 
 
 async def test_wait_ends_with_its_time_or_where_the_server_waited_in_vain() -> None:
-    """An agent reads the state and calls again."""
-    api = Api(*states(*["pending"] * 9))
-    await api.call("wait", **PULL, seconds=15)
-    assert api.paths == [QUEUE, f"{QUEUE}?wait=5&since=0"]
-    api = Api(*[{"state": "pending", "version": 0}] * 9)
-    await api.call("wait", **PULL)
-    assert api.paths == [QUEUE, f"{QUEUE}?wait=40&since=0"]
-    api = Api({"state": "pending", "version": 0}, (503, {"error": "IMQ ends"}))
+    """An agent reads the state and calls again. A server that answers at once is not asked again at once."""
+    api = Api(*states(*["pending"] * 9), seconds=50)
+    assert (await api.call("wait", **PULL))["structuredContent"]["state"] == "pending"
+    assert api.paths == [f"{QUEUE}?wait=50&until=outcome"]
+    api = Api(*states(*["pending"] * 9), seconds=1)
+    assert (await api.call("wait", **PULL, seconds=600))["structuredContent"]["state"] == "pending"
+    assert api.paths == [f"{QUEUE}?wait=600&until=outcome"]
+    api = Api((503, {"error": "IMQ ends"}))
     assert (await api.call("wait", **PULL))["isError"]
 
 

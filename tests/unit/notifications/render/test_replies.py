@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from notifications.render import replies as texts
 from notifications.render.comment import render_comment
-from notifications.render.status import cost_sentence
+from notifications.render.status import effect_sentence
 from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
@@ -30,8 +30,8 @@ def comment(*codes: ReplyKind, by: str = "bob", command: str = "queue", **change
 
 def test_cost_without_jobs_of_github_actions_has_no_minutes() -> None:
     """Unknown is not zero: other CI has no billed minutes."""
-    assert cost_sentence(1, NO_JOBS, 2) == "It stops 1 run, and delays 2 pull requests."
-    assert cost_sentence(1, NO_JOBS, 1, holds=True).endswith("Until it ends, 1 run under way cannot land.")
+    assert effect_sentence(1, NO_JOBS, 2) == "It stops 1 run, and delays 2 pull requests."
+    assert effect_sentence(1, NO_JOBS, 1, holds=True).endswith("Until it ends, 1 run under way cannot land.")
 
 
 def test_answers_every_code_has_its_words() -> None:

@@ -96,8 +96,8 @@ def test_fifty_agents_delay_people_by_at_most_a_tenth(load: float) -> None:
     assert ratio(compared([1], landings=300, load=load, policy=Policy(fair_share=FairShareRule(enabled=False)))) > 4
 
 
-def test_agents_together_get_half_as_many_landings_ahead_of_others_as_a_person() -> None:
-    """Their interval is twice as long, whichever agent queues."""
+def test_agents_together_get_a_quarter_of_the_landings_ahead_of_others_that_a_person_gets() -> None:
+    """Their interval is four times as long, whichever agent queues."""
     queued = [(f"x{number}[bot]", number, 0) for number in range(3)]
     after = AGENT_LANDINGS * HOUR // timedelta(milliseconds=1)
     assert earliest_key("robot-7", queued, [HOUR] * 3, POLICY, arrived=5) == 2 + after

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.cli.author.api_client import ApiAnswer, ConnectionFailed
-from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, _waiting_at_most
+from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, waiting_at_most
 from bot.cli.author.session import Session
 from bot.cli.console import ExitCode
 
@@ -171,4 +171,4 @@ def test_json_is_the_last_answer_alone(capsys: pytest.CaptureFixture[str]) -> No
 )
 def test_call_waits_no_longer_than_the_command_may(path: str, left: float, expected: str) -> None:
     """`--timeout 1s` took a minute: the server answers a waiting call at the next change only."""
-    assert _waiting_at_most(path, left) == expected
+    assert waiting_at_most(path, left) == expected
