@@ -29,7 +29,7 @@ async def waiting(world: World, calls: int, call: Awaitable[Answer]) -> AsyncIte
 
 
 async def woken(world: World, call: "asyncio.Task[Answer]") -> Answer:
-    """The answer of a call that the feed wakes, while the clock stands still."""
+    """The answer of a call that the feed wakes, and no time passes."""
     async with asyncio.timeout(LIMIT):
         while not call.done():
             await world.bot.feed.run_due()
