@@ -24,7 +24,7 @@ from bot.api.views import (
     RevertAnswer,
     WhyAnswer,
 )
-from bot.api.waits import ChangeWaits, OutcomeQuery, of_repository, with_version
+from bot.api.waits import ChangeWaits, Outcome, OutcomeQuery, of_repository, with_version
 from queue_engine.commands.commands import MAX_POINTS, PRIORITIES, parse_priority
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
@@ -122,8 +122,16 @@ class QueueRoutes(Routes):
     async def why(self, request: web.Request) -> web.Response:
         """Answer 200, whether it is queued or not; 304: as before; 404: the caller may not read the repository."""
         repository, asked = await self._access.readable(request), query(request, OutcomeQuery)
-        load, number = partial(self._why, request), routes.number_of(request) if asked.until == "outcome" else None
-        return await self._waits.answer(request, of_repository(repository.id), load, asked, number)
+        number = routes.number_of(request)
+
+        async def has_left() -> bool:
+            async with self._engine.store.reading() as tx:
+                return not await tx.entries.is_queued(repository.id, number)
+
+        outcome = Outcome(number, has_left) if asked.until == "outcome" else None
+        return await self._waits.answer(
+            request, of_repository(repository.id), partial(self._why, request), asked, outcome
+        )
 
     async def _why(self, request: web.Request) -> Mapping[str, Any]:
         repository = await self._access.readable(request)

@@ -59,6 +59,14 @@ class OutcomeQuery(WaitQuery):
     until: Literal["change", "outcome"] = "change"
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of a pull request; `is_there` says whether it has left its queue, without loading an answer."""
+
+    number: int
+    is_there: Callable[[], Awaitable[bool]]
+
+
 @dataclass(eq=False, slots=True)
 class WaitingCall:
     """A call that waits: what it is about, what wakes it, and of which pull request it waits for the outcome."""
@@ -93,24 +101,29 @@ class ChangeWaits:
                 each.woken.set()
 
     async def answer(
-        self, request: web.Request, subject: str, load: Load, asked: WaitQuery, number: int | None = None
+        self, request: web.Request, subject: str, load: Load, asked: WaitQuery, outcome: Outcome | None = None
     ) -> web.Response:
         """Answer a reading call, at once or after a change, with its version as ETag.
 
-        With `number`, a call waits until this pull request has left its queue. 304 if the caller sent that ETag as
+        With `outcome`, a call waits until that pull request has left its queue. 304 if the caller sent that ETag as
         `If-None-Match`. Raises ApiError 429, and the errors of `load`.
         """
         sent = _sent_versions(request)
         known = {asked.since.strip('"')} if asked.since is not None else sent
-        found = await load()
-        known = known or {found["version"]}
 
-        def ends_wait(answer: Mapping[str, Any]) -> bool:
-            return answer["version"] not in known if number is None else answer["state"] == "not_queued"
+        async def look() -> Mapping[str, Any] | None:
+            if outcome is not None:
+                return await load() if await outcome.is_there() else None
+            found = await load()
+            return None if found["version"] in known else found
 
-        if asked.wait is not None and not ends_wait(found):
-            call = WaitingCall(subject, number)
-            found = await self._changed(request, call, load, ends_wait, timedelta(seconds=asked.wait))
+        found = await look() if outcome is not None and asked.wait is not None else await load()
+        if found is not None:
+            known = known or {found["version"]}
+        if asked.wait is not None and (found is None or (outcome is None and found["version"] in known)):
+            call = WaitingCall(subject, None if outcome is None else outcome.number)
+            found = await self._changed(request, call, load, look, timedelta(seconds=asked.wait))
+        assert found is not None
         headers = {"ETag": f'"{found["version"]}"', "Cache-Control": "private, no-cache"}
         if found["version"] in sent:
             return web.Response(status=304, headers=headers)
@@ -121,7 +134,7 @@ class ChangeWaits:
         request: web.Request,
         call: WaitingCall,
         load: Load,
-        ends_wait: Callable[[Mapping[str, Any]], bool],
+        look: Callable[[], Awaitable[Mapping[str, Any] | None]],
         limit: timedelta,
     ) -> Mapping[str, Any]:
         protocol, pause = request.protocol, FIRST_POLL
@@ -133,8 +146,9 @@ class ChangeWaits:
                 try:
                     while True:
                         call.woken.clear()
-                        found = await load()
-                        if ends_wait(found) or any(each.done() for each in ends):
+                        if any(each.done() for each in ends):
+                            return await load()
+                        if (found := await look()) is not None:
                             return found
                         await self._poll_again(call.woken, pause, *ends)
                         pause *= 2
