@@ -68,14 +68,14 @@ class Calls:
 
     def __init__(self, world: World, found: Found) -> None:
         self._world, self._bot, self._found = world, world.bot, found
-        self._poll_again, self._parked = self._bot.waits._poll_again, set[asyncio.Event]()
+        self._next_poll, self._parked = self._bot.waits._next_poll, set[asyncio.Event]()
         self.agents: list[asyncio.Task[None]] = []
-        self._bot.waits._poll_again = self._wait  # type: ignore[method-assign]
+        self._bot.waits._next_poll = self._wait  # type: ignore[method-assign]
 
     async def _wait(self, woken: asyncio.Event, pause: timedelta, *ends: asyncio.Task[Any]) -> None:
         self._parked.add(woken)
         try:
-            await self._poll_again(woken, pause, *ends)
+            await self._next_poll(woken, pause, *ends)
             self._found.polls += 1
         finally:
             self._parked.discard(woken)

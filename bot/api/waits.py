@@ -111,18 +111,18 @@ class ChangeWaits:
         sent = _sent_versions(request)
         known = {asked.since.strip('"')} if asked.since is not None else sent
 
-        async def look() -> Mapping[str, Any] | None:
+        async def poll() -> Mapping[str, Any] | None:
             if outcome is not None:
                 return await load() if await outcome.is_there() else None
             found = await load()
             return None if found["version"] in known else found
 
-        found = await look() if outcome is not None and asked.wait is not None else await load()
+        found = await poll() if outcome is not None and asked.wait is not None else await load()
         if found is not None:
             known = known or {found["version"]}
         if asked.wait is not None and (found is None or (outcome is None and found["version"] in known)):
             call = WaitingCall(subject, None if outcome is None else outcome.number)
-            found = await self._changed(request, call, load, look, timedelta(seconds=asked.wait))
+            found = await self._changed(request, call, load, poll, timedelta(seconds=asked.wait))
         assert found is not None
         headers = {"ETag": f'"{found["version"]}"', "Cache-Control": "private, no-cache"}
         if found["version"] in sent:
@@ -134,7 +134,7 @@ class ChangeWaits:
         request: web.Request,
         call: WaitingCall,
         load: Load,
-        look: Callable[[], Awaitable[Mapping[str, Any] | None]],
+        poll: Callable[[], Awaitable[Mapping[str, Any] | None]],
         limit: timedelta,
     ) -> Mapping[str, Any]:
         protocol, pause = request.protocol, FIRST_POLL
@@ -148,9 +148,9 @@ class ChangeWaits:
                         call.woken.clear()
                         if any(each.done() for each in ends):
                             return await load()
-                        if (found := await look()) is not None:
+                        if (found := await poll()) is not None:
                             return found
-                        await self._poll_again(call.woken, pause, *ends)
+                        await self._next_poll(call.woken, pause, *ends)
                         pause *= 2
                         # The token may have been revoked since.
                         await identify(request, self._engine.store, self._engine.clock)
@@ -158,12 +158,12 @@ class ChangeWaits:
                     for each in ends:
                         each.cancel()
 
-    async def _poll_again(self, woken: asyncio.Event, pause: timedelta, *ends: asyncio.Task[Any]) -> None:
-        poll, wakes = asyncio.create_task(self._engine.clock.sleep(pause)), asyncio.create_task(woken.wait())
+    async def _next_poll(self, woken: asyncio.Event, pause: timedelta, *ends: asyncio.Task[Any]) -> None:
+        paused, wakes = asyncio.create_task(self._engine.clock.sleep(pause)), asyncio.create_task(woken.wait())
         try:
-            await asyncio.wait({poll, wakes, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({paused, wakes, *ends}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            poll.cancel()
+            paused.cancel()
             wakes.cancel()
 
     @contextmanager
