@@ -40,7 +40,7 @@ async def _time_passes(world: World) -> None:
     """Let calls that wait come to their end."""
     while True:
         await asyncio.sleep(0.1)  # no-sleep-ok: schemathesis lives in real time
-        world.clock.set(world.clock.now() + timedelta(seconds=1))
+        world.clock.set(world.clock.now() + timedelta(minutes=1))
 
 
 _CONFIG = """
