@@ -30,8 +30,10 @@ _ATTEMPTS = 9
 _DEATHS = 9
 """Attempts in a row that ended with their worker; then the job runs alone, and is dead if that ends it, too."""
 
-_ALONE = timedelta(minutes=1)
-"""How long this process begins no other job beside such a one at most: nothing else is to wait for what hangs."""
+_ALONE = timedelta(seconds=30)
+"""How long such a job waits for those under way, and how long no other begins beside it: others wait a minute at most,
+whatever hangs.
+"""
 
 _DATABASE_AWAY = timedelta(seconds=1)
 """When a job is retried after the database was down."""
@@ -99,15 +101,15 @@ class Worker:
         self._doing: dict[str, Job] = {}
         """The claim that each running job stands under."""
         self._drains = False
-        """Whether a job that runs alone is due: no other begins until those under way have ended."""
+        """Whether a job that runs alone is due, and waits for those under way."""
         self._alone_until: datetime | None = None
-        """Until when no other begins beside the job that runs alone."""
+        """Until when no job begins, while that one waits or runs."""
 
     async def start_due(self, *, at_most: int | None = None) -> bool:
         """Start due jobs as far as there is room; whether any was due. `at_most` leaves room for so many at once."""
         room = self._pool.free if at_most is None else self._pool.free_within(at_most)
         now = self._clock.now()
-        if room <= 0 or self._waits_for_one or self._runs_alone(now):
+        if room <= 0 or self._begins_none(now):
             return False
         async with self._database.transaction() as connection:
             jobs = Jobs(connection)
@@ -134,9 +136,9 @@ class Worker:
 
     async def next_due(self) -> datetime | None:
         """When the next job is due. None while there is no room for one: `done` is called when there is."""
-        if self._pool.free <= 0 or self._waits_for_one:
+        if self._pool.free <= 0:
             return None
-        if self._runs_alone(self._clock.now()):
+        if self._begins_none(self._clock.now()):
             return self._alone_until
         async with self._database.reading() as connection:
             return await Jobs(connection).next_due(poison=not self._runs_poison_job)
@@ -173,29 +175,25 @@ class Worker:
         """Whether a job runs that may end this process: no other such job is claimed until that one has ended."""
         return any(job.poison for job in self._doing.values())
 
-    @property
-    def _waits_for_one(self) -> bool:
-        """Whether jobs under way have to end before the one that runs alone."""
-        return self._drains and bool(self._doing)
-
-    def _runs_alone(self, now: datetime) -> bool:
-        """Whether nothing may begin beside a job under way."""
-        alone = any(job.deaths >= _DEATHS for job in self._doing.values())
-        return alone and self._alone_until is not None and now < self._alone_until
+    def _begins_none(self, now: datetime) -> bool:
+        """Whether nothing may begin beside the jobs under way: one runs alone, or waits for their end."""
+        if self._alone_until is None or now >= self._alone_until:
+            return False
+        return any(self._drains or job.deaths >= _DEATHS for job in self._doing.values())
 
     async def _begun_alone(self, jobs: Jobs, claimed: Sequence[Job], now: datetime) -> Sequence[Job]:
         """Return which claimed jobs begin, and give the others back in the transaction of the claim.
 
-        Other jobs may have ended the workers of one that met nine deaths. So it begins once no other runs here; if its
-        worker ends then, too, it is the cause as far as jobs are.
+        Other jobs may have ended the workers of one that met nine deaths. So it begins once no other runs here, or
+        beside those that run for long; if its worker ends then, too, it is the cause as far as jobs are.
         """
         new = [job for job in claimed if job.id not in self._doing]
         suspect = next((job for job in new if job.deaths == _DEATHS), None)
-        self._drains = suspect is not None and bool(self._doing)
+        # After one wait, what still runs has run on for so long without an end of this process.
+        self._drains = suspect is not None and bool(self._doing) and not self._drains
         if suspect is None:
             return claimed
-        if not self._drains:
-            self._alone_until = now + _ALONE
+        self._alone_until = now + _ALONE
         begun = [job for job in claimed if job not in new or (job is suspect and not self._drains)]
         for job in claimed:
             if job not in begun:
@@ -295,5 +293,5 @@ class Worker:
 
 def _exhausted_message(job: Job) -> str:
     last = "" if job.error_message is None else f" The last error: {job.error_message}"
-    why = "its worker ended while it was done, also when it began alone"
+    why = "its worker ended while it was done, also when no other began beside it"
     return f"Given up after {job.deaths} tries: {why}.{last}"

@@ -217,9 +217,8 @@ async def test_worker_gives_a_job_up_that_ends_its_worker_again_and_again(databa
     assert [handler.begun for handler in lives] == [["poison"]] * 10 + [[]] * 2
     (letter,) = await dead(database)
     assert (letter.attempts, letter.retryable) == (10, False)
-    assert (
-        letter.error_message == "Given up after 10 tries: its worker ended while it was done, also when it began alone."
-    )
+    why = "its worker ended while it was done, also when no other began beside it"
+    assert letter.error_message == f"Given up after 10 tries: {why}."
     assert await depth(database) == 0
 
 
@@ -242,7 +241,7 @@ async def met_nine_deaths(database: Database, clock: Clock, name: str) -> None:
 
 
 async def test_worker_runs_a_job_that_met_nine_deaths_alone_and_it_is_done(database: Database, clock: Clock) -> None:
-    """P2: another job had ended its workers. Those under way end first, and others wait for it a minute at most."""
+    """P2: another job had ended its workers. Those under way end first, and others wait for it half a minute at most."""
     handler = RecordedHandler()
     worker = worker_of(database, clock, {"k": handler}, owner="lives")
     await met_nine_deaths(database, clock, "suspect")
@@ -253,20 +252,42 @@ async def test_worker_runs_a_job_that_met_nine_deaths_alone_and_it_is_done(datab
     clock.time += LEASE / 2
     await put(database, "later")
     assert not await worker.start_due()
-    assert await worker.next_due() is None
+    assert await worker.next_due() == clock.time + MINUTE / 2
     assert handler.begun == ["before"]
     handler.end("before")
     await worker.drain()
     assert await worker.start_due()
     await handler.until_begun("suspect")
     assert not await worker.start_due()
-    assert await worker.next_due() == clock.time + MINUTE
-    clock.time += MINUTE
+    assert await worker.next_due() == clock.time + MINUTE / 2
+    clock.time += MINUTE / 2
     assert await worker.start_due()
     await handler.until_begun("later")
     handler.end("suspect", "later")
     await worker.drain()
     assert (sorted(handler.ended), await dead(database)) == (["before", "later", "suspect"], ())
+
+
+async def test_worker_that_does_a_long_job_holds_up_others_for_a_minute_at_most(
+    database: Database, clock: Clock
+) -> None:
+    """P5: neither a job under way that does not end, nor one that met nine deaths and does not end, stops the rest."""
+    handler = RecordedHandler()
+    worker = worker_of(database, clock, {"k": handler}, owner="lives")
+    await met_nine_deaths(database, clock, "suspect")
+    await put(database, "long")
+    await worker.start_due()
+    await handler.until_begun("long")
+    clock.time += LEASE
+    await put(database, "later")
+    for begins in (["long"], ["long", "suspect"], ["long", "suspect", "later"]):
+        await worker.start_due()
+        await handler.until_begun(begins[-1])
+        assert handler.begun == begins
+        clock.time += MINUTE / 2
+    handler.end(*handler.begun)
+    await worker.drain()
+    assert (len(handler.ended), await dead(database)) == (3, ())
 
 
 async def test_worker_begins_nothing_beside_a_job_that_runs_alone_until_it_ends(
