@@ -153,7 +153,10 @@ async def _delete_at(github: GitHub, repository: Repository, branch: str, tip: s
     """Delete a branch at this tip; False if it is at another one: somebody has pushed. Raises GitHubError."""
     try:
         await github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
-    except (Forbidden, HeadConflict, Invalid, MergeError, NotFound):
+    except HeadConflict:
+        # Reads lag, so that the same tip there proves nothing.
+        return await github.branch_tip(repository, branch) is None
+    except (Forbidden, Invalid, MergeError, NotFound):
         # GitHub may have no such mutation, and the other request names no tip.
         found = await github.branch_tip(repository, branch)
         if found is None or found.sha != tip:
