@@ -496,14 +496,20 @@ class Commands:
     async def give_up(self, webhook: CommandEvent) -> None:
         """Reply to the commands of a comment whose job failed for good. Raises GitHubError.
 
-        Somebody may retry the failed job: then their replies replace these. A stranger gets none.
+        Somebody may retry the failed job: then their replies replace these. A stranger gets none, and neither does a
+        person whom IMQ ignores for a while.
         """
         repository, number, comment = webhook.repository, webhook.number, _number_of(webhook)
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=comment)
         replies, by = () if answer is None else answer.replies, webhook.sender
+        if len(replies) >= min(len(webhook.commands), MAX_COMMANDS):
+            return
+        if not replies and await is_throttled(self._engine, repository, by):
+            return
         is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
-        if not (replies or is_author or webhook.association in TRUSTED):
+        is_member = is_author or webhook.association in TRUSTED
+        if not (replies or is_member) and await is_outsider(self._engine, repository, by):
             return
         taken = Snapshot(await self._engine.github.pull_request(repository, number))
         case = await Case(repository, number).with_policy(self._engine, taken.pull.base_branch)
@@ -528,8 +534,10 @@ class Commands:
             return True
         is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
         if is_author or CommandPermission.ANYONE in rights:
-            async with self._engine.change() as change:
-                await count_without_right(change, repository, who)
+            if webhook.attempt.arrived_at is None:
+                # A comment counts once, however often GitHub fails.
+                async with self._engine.change() as change:
+                    await count_without_right(change, repository, who)
             return True
         return not await is_outsider(self._engine, repository, by)
 

@@ -197,12 +197,19 @@ class Inbox:
         await revert_culprit(self._engine, job)
 
     async def _give_up(self, job: Job) -> Outcome | None:
-        """Have the comment say that IMQ failed at what somebody asked for in a comment."""
-        if job.request["kind"] == TRY_JOB:
-            return await self._runs.give_up(replace(job, request=job.request["request"]))
-        webhook = adapter(webhooks.CommandEvent).validate_python(job.request["request"])
-        if not await self._shadow.is_shadow(webhook.repository, webhook):
-            await self._commands.give_up(webhook)
+        """Have the comment say that IMQ failed at what somebody asked for in a comment, unless it tries that again."""
+        async with self._engine.store.reading() as tx:
+            if any(each.id == job.request["id"] for each in await tx.jobs.unfinished(job.process_id)):
+                return None
+        try:
+            if job.request["kind"] == TRY_JOB:
+                return await self._runs.give_up(replace(job, request=job.request["request"]))
+            webhook = adapter(webhooks.CommandEvent).validate_python(job.request["request"])
+            if not await self._shadow.is_shadow(webhook.repository, webhook):
+                await self._commands.give_up(webhook)
+        except (Forbidden, NotFound) as refused:
+            # Often what failed met the same, and one dead letter says it.
+            _log.info("comment_not_answered", process=job.process_id, message=refused.message)
         return None
 
     async def _resend(self, job: Job) -> None:
@@ -318,7 +325,7 @@ _VISIBILITY = frozenset({"privatized", "publicized"})
 def of_dead_letter(letter: DeadLetter) -> Iterable[JobRequest]:
     """Name the job that replies to a comment, if this job failed for good at what the comment asks for."""
     asked = letter.payload.get("commands") if letter.job_type == webhooks.WEBHOOK_JOB else letter.job_type == TRY_JOB
-    content = {"kind": letter.job_type, "request": dict(letter.payload)}
+    content = {"id": letter.id, "kind": letter.job_type, "request": dict(letter.payload)}
     return (JobRequest(GIVE_UP_JOB, letter.process_id, content),) if asked else ()
 
 

@@ -12,7 +12,7 @@ from github_emulator import Fault
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
 from tests.acceptance.choosing import green
-from tests.acceptance.commenting import answered, say
+from tests.acceptance.commenting import answered, reacted, say
 from tests.acceptance.test_throttle import a_stranger
 from tests.acceptance.train_world import a_train_world, ready
 from tests.acceptance.world import CI_TIME, World, a_world
@@ -73,13 +73,19 @@ async def test_try_that_fails_for_good_ends_its_words_and_a_retry_begins_it_agai
         assert world.spoken(pull) == 1
 
 
-@pytest.mark.parametrize(("by", "is_answered"), [("rhea", True), ("eve", False)])
+@pytest.mark.parametrize(("by", "is_answered"), [("rhea", True), ("hubot", True), ("eve", False)])
 async def test_command_that_fails_for_good_is_answered_and_a_retry_executes_it(
     tmp_path: Path, by: str, is_answered: bool
 ) -> None:
-    """P6: the reply says that IMQ gave up; then the retry has the effect, and its reply alone stands there."""
+    """P6: the reply says that IMQ gave up; then the retry has the effect, and its reply alone stands there.
+
+    GitHub calls a private member of the organization a stranger; their permission counts.
+    """
     async with a_world(tmp_path) as world:
         a_stranger(world)
+        world.github.behaviour.private_members = by == "hubot"
+        world.repository.record.owner.kind = "Organization"
+        world.repository.record.collaborators["hubot"] = "maintain"
         pull = await green(world, "pull")
         world.server.faults.add(Fault("fail", times=None, method="POST", route="/graphql"))
         await say(world, pull, "/pause\n/why", by=by)
@@ -92,6 +98,34 @@ async def test_command_that_fails_for_good_is_answered_and_a_retry_executes_it(
         await world.pass_time(timedelta(minutes=2))
         assert await answered(world, pull) == ["paused", "why"]
         assert "gave up" not in world.comment(pull)
+
+
+@pytest.mark.parametrize(("status", "together"), [(502, True), (502, False), (404, True)])
+async def test_command_is_answered_once_though_its_failure_could_not_be_reported(
+    tmp_path: Path, status: int, together: bool
+) -> None:
+    """P6: the reply of the retry stands alone, with its reaction. What GitHub hides is one dead letter, not two."""
+    async with a_world(tmp_path) as world:
+        pull = await green(world, "pull")
+        world.server.faults.add(Fault("fail", times=None, method="POST", route="/graphql"))
+        hidden = Fault("fail", times=None, status=status, method="GET", route="/repos/{owner}/{repo}/pulls/{number}")
+        world.server.faults.add(hidden)
+        comment = await say(world, pull, "/pause", by="rhea")
+        await world.pass_time(timedelta(hours=6))
+        async with world.bot.engine.store.reading() as tx:
+            letters = await tx.dead_letters.list(9)
+        assert [each.job_type for each in letters] == [*(["give_up"] if status == 502 else []), WEBHOOK_JOB]
+        world.server.faults.clear()
+        world.server.faults.add(Fault("fail", times=4, method="POST", route="/graphql"))
+        async with world.bot.engine.change() as change:
+            assert await change.tx.dead_letters.reprocess(None if together else letters[-1].id, change.now) > 0
+        await world.pass_time(timedelta(seconds=30))
+        assert (world.spoken(pull), reacted(comment)) == (0, {"eyes"}), "IMQ tries it again"
+        await world.pass_time(timedelta(minutes=5))
+        if not together:
+            await reprocess_all(world)
+            await world.settle()
+        assert (await answered(world, pull), reacted(comment)) == (["paused"], {"eyes", "+1"})
 
 
 async def test_api_of_the_bot_refuses_calls_without_a_token(world: World) -> None:
