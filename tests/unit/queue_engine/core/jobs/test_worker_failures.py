@@ -241,7 +241,7 @@ async def met_nine_deaths(database: Database, clock: Clock, name: str) -> None:
 
 
 async def test_worker_runs_a_job_that_met_nine_deaths_alone_and_it_is_done(database: Database, clock: Clock) -> None:
-    """P2: another job had ended its workers. Those under way end first, and others wait half a minute for it at most."""
+    """P2: another job had ended its workers. Those under way end first; others wait half a minute for it at most."""
     handler = RecordedHandler()
     worker = worker_of(database, clock, {"k": handler}, owner="lives")
     await met_nine_deaths(database, clock, "suspect")
