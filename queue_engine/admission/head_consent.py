@@ -25,6 +25,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
+from queue_engine.domain.consent import heads_of
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Repository
@@ -118,16 +119,21 @@ async def _queued_before_shadow(
     """Return who had queued this head when shadow mode dequeued it, if the label has stayed on since.
 
     The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt.
+    Earlier entries do not count, and neither does another person's label: it may have replaced the one that IMQ read.
     """
     async with engine.store.reading() as tx:
         events = await tx.timeline.of_pull_request(repository.id, pull.number)
-        ledger = await tx.consents.of_head(repository.id, pull.number, head_sha, pull.base_branch)
-    left = next((each for each in reversed(events) if each.reason is not None), None)
-    queued = next((each for each in reversed(ledger) if each.by is not None), None)
-    if left is None or left.reason is not Reason.SHADOW_MODE or queued is None:
+        left = next((each for each in reversed(events) if each.reason is not None), None)
+        if left is None or left.reason is not Reason.SHADOW_MODE:
+            return None
+        ledger = await tx.consents.of_last_entry(repository.id, pull.number)
+    heads, last = heads_of(each for each in ledger if each.base_branch == pull.base_branch), left.data.get("head")
+    queued = next((each for each in ledger if each.by), None)
+    # The last head may be an update that was not proved yet, which the ledger lacks.
+    if queued is None or head_sha not in heads or (last in heads and last != head_sha):
         return None
-    since = left.at if label.by == await engine.github.own_login() else queued.at
-    return queued.by if label.at <= since else None
+    since = {queued.by: queued.at, await engine.github.own_login(): left.at}.get(label.by)
+    return queued.by if since is not None and label.at <= since else None
 
 
 def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:

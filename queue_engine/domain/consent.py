@@ -1,6 +1,6 @@
 """Consents to heads, as the ledger has them. Plain data."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -42,6 +42,6 @@ class HeadConsent:
     source: ConsentKind
 
 
-def heads_of(ledger: Collection[HeadConsent]) -> frozenset[str]:
+def heads_of(ledger: Iterable[HeadConsent]) -> frozenset[str]:
     """Return the heads with consent."""
     return frozenset(each.head_sha for each in ledger)

@@ -14,14 +14,9 @@ from queue_engine.store.tables import consents, entries
 
 _ADD = insert(consents)
 _OF = select(consents).where(consents.c.entry_id == bindparam("its_entry")).order_by(consents.c.id)
-_LAST_OF_HEAD = (
+_LAST_ENTRY = (
     select(consents.c.entry_id)
-    .where(
-        consents.c.repository_id == bindparam("its_repository"),
-        consents.c.number == bindparam("its_number"),
-        consents.c.head_sha == bindparam("its_head"),
-        consents.c.base_branch == bindparam("its_base"),
-    )
+    .where(consents.c.repository_id == bindparam("its_repository"), consents.c.number == bindparam("its_number"))
     .order_by(consents.c.id.desc())
     .limit(1)
 )
@@ -77,10 +72,10 @@ class Consents:
         """Return the consents of an entry, oldest first."""
         return await self._of(entry.id)
 
-    async def of_head(self, repository_id: int, number: int, head: str, base_branch: str) -> tuple[HeadConsent, ...]:
-        """Return the consents of the last entry that had one to this head, for this base branch; oldest first."""
-        its = {"its_repository": repository_id, "its_number": number, "its_head": head, "its_base": base_branch}
-        entry_id = (await self._connection.execute(_LAST_OF_HEAD, its)).scalar_one_or_none()
+    async def of_last_entry(self, repository_id: int, number: int) -> tuple[HeadConsent, ...]:
+        """Return the consents of the last entry of a pull request, oldest first."""
+        its = {"its_repository": repository_id, "its_number": number}
+        entry_id = (await self._connection.execute(_LAST_ENTRY, its)).scalar_one_or_none()
         return () if entry_id is None else await self._of(entry_id)
 
     async def _of(self, entry_id: str) -> tuple[HeadConsent, ...]:

@@ -14,7 +14,11 @@ from queue_engine.admission.head_consent import (
 )
 from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
+from queue_engine.domain.consent import ConsentKind
+from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
 from queue_engine.effects.record import PULL_REQUEST_JOB
 from queue_engine.handlers.reconciler import Reconciler
 from queue_engine.store import Store
@@ -102,6 +106,54 @@ async def test_update_of_imq_after_the_label_keeps_its_consent(
     changed = pull(updated_at=NOW + HOUR, **changes)
     found = await consenting_person(scene.engine, REPOSITORY, changed, LABEL, POLICY)
     assert found == (LABEL.by if proved else None)
+
+
+@pytest.mark.parametrize(
+    ("queued", "label", "proved"),
+    [
+        ([("max", "head-1")], LabelEvent("max", NOW), "max"),
+        ([("max", "head-1")], LabelEvent("imq[bot]", NOW), "max"),
+        ([("max", "head-1")], LabelEvent("max", NOW + SECOND), None),
+        ([("max", "head-1")], LabelEvent("eve", NOW), None),
+        ([("max", "head-1")], LabelEvent(None, NOW), None),
+        ([("max", "head-9")], LabelEvent("max", NOW), None),
+        ([("max", "head-1"), ("mona", "head-9")], LabelEvent("imq[bot]", NOW), None),
+        ([("max", "head-9"), ("mona", "head-1")], LabelEvent("imq[bot]", NOW), "mona"),
+    ],
+)
+async def test_ledger_proves_what_shadow_mode_dequeued_and_whom_it_was_queued_by(
+    scene: Setup, queued: list[tuple[str, str]], label: LabelEvent, proved: str | None
+) -> None:
+    """P4: an earlier entry has ended, and who set the label again in the second of the first one asked for nothing."""
+    for by, head in queued:
+        await leave(scene, by, head, Reason.SHADOW_MODE if (by, head) == queued[-1] else Reason.HEAD_CHANGED)
+    assert await consenting_person(scene.engine, REPOSITORY, pull(), label, POLICY) == proved
+
+
+async def test_ledger_names_who_queued_and_not_whose_bot_pushed(scene: Setup) -> None:
+    """P4: the right of that person counts, as it did in the queue."""
+    await leave(scene, "max", "head-0", Reason.SHADOW_MODE, pushed="head-1")
+    assert await consenting_person(scene.engine, REPOSITORY, pull(), LabelEvent("max", NOW), POLICY) == "max"
+
+
+async def test_ledger_proves_nothing_for_another_base_branch(scene: Setup) -> None:
+    await leave(scene, "max", "head-1", Reason.SHADOW_MODE)
+    changed = pull(base_branch="release")
+    assert await consenting_person(scene.engine, REPOSITORY, changed, LabelEvent("max", NOW), POLICY) is None
+
+
+async def leave(scene: Setup, by: str, head: str, reason: Reason, *, pushed: str | None = None) -> None:
+    """Queue the pull request by a person, have a bot push to it, and dequeue it; GitHub proves nothing of all that."""
+    scene.github.pushes = ()
+    async with scene.engine.change() as change:
+        queue = await change.tx.queues.find_or_create(REPOSITORY, "main", NOW)
+        entry = await change.tx.entries.add(
+            queue_id=queue.id, number=1, title="A", author="ada", queued_by=by, queued_head=head, enqueued_at=NOW
+        )
+        if pushed is not None:
+            entry = await change.tx.entries.save(replace(entry, head_sha=pushed))
+            await change.tx.consents.add(entry, ConsentKind.BOT_PUSH, "renovate[bot]", NOW)
+        await record.dequeue(change, entry, DequeueReason(reason), None)
 
 
 async def claimed(scene: Setup, after: timedelta) -> tuple[Job, ...]:
