@@ -57,8 +57,16 @@ PHRASES: tuple[tuple[str, Reason], ...] = (
 
 _OF_RULESETS = "repository rule violations"
 """What a refusal by rulesets begins with (DSACMS/repo-scaffolder #342)."""
-_OF_UPDATES = ("expected head sha", "no new commits", "conflict")
-"""Of the 422 answers to `update-branch`: a head that moved (mergify #443), nothing to update, a merge that fails."""
+_OF_UPDATES = (
+    "expected head sha",  # mergify #443
+    "no new commits",  # jules-sdk #126
+    "conflict",
+    "permission to update",  # gitea-backporter #101, pyvista-tutorial #564
+    "status check",  # mislav/hub #2644, dependabot-core #3998
+    "protected branch",  # dependabot-core #3998, kubeflow/pipelines #4384
+)
+"""Of the 422 answers to `update-branch`: a head that moved, nothing to update, a merge that fails, a fork that keeps
+others out, and rules of the head branch."""
 _BASE_MODIFIED = "base branch was modified"
 """With 405, for a base that has moved (cli #12748), and also for one that has not (php-github-api #497)."""
 _HEAD_OUTDATED = "head branch is out of date"

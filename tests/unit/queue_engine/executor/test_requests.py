@@ -118,6 +118,9 @@ async def test_update_of_a_stack_merges_the_base_into_the_head_branch(answer: An
         "This branch must not contain merge commits.",
         "Commit message must match a given regex pattern: ^feat: ",
         "Repository rule violations found\n\nA new rule.",
+        "user doesn't have permission to update head repository",
+        "5 of 5 required status checks are expected.",
+        "Protected branch update failed for refs/heads/fix.",
     ],
 )
 async def test_update_that_github_explains_is_judged_by_its_words(words: str) -> None:
