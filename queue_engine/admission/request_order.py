@@ -178,7 +178,7 @@ async def _hotfixes(
     known = await tx.known.about(repository.id, [*subjects.values()], since=now - KEPT) if subjects else {}
 
     def may_be(job: Job) -> bool:
-        if any(line.startswith("revert") for line in job.request.get("commands", ())):
+        if any("revert" in line.casefold() for line in job.request.get("commands", ())):
             return True
         facts = known.get(subjects.get(job.seq, ""), ())
         shown = [each.statement.labels for each in facts if isinstance(each.statement, PullRequestState)]

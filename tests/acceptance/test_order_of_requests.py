@@ -225,6 +225,23 @@ async def test_hotfix_waits_for_an_unanswered_request_only_if_that_may_queue_one
     ]
 
 
+@pytest.mark.parametrize("words", ["/revert", "/imq Revert", "/why"])
+async def test_hotfix_waits_for_an_unanswered_revert_however_it_is_spelled(world: World, words: str) -> None:
+    """P3: a revert is a hotfix, too; a question queues none."""
+    landed, later = await asked(world, STORED["label"], STORED["label"])
+    landed.label(LABEL, by="mona")
+    await world.until(lambda: landed.merged)
+    text = "priority: {labels: {hotfix: {priority: 1, hotfix: true}}}\n"
+    world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
+    later.label("hotfix", by="mona")
+    await world.pass_time(SECOND)
+    landed.comment(words, by="mona")
+    assert await claimed_elsewhere(world)
+    later.label(LABEL, by="mona")
+    await world.pass_time(SECOND)
+    assert (await world.status(later) is None) is (words != "/why")
+
+
 @pytest.mark.every_variant
 @pytest.mark.parametrize(("earlier", "later", "delay"), cases())
 async def test_request_whose_answer_is_delayed_lands_before_a_later_one(
