@@ -20,7 +20,7 @@ command consents to nothing, and an entry that it queued already is dequeued whe
 changed base branch: the author of a pull request may change it without any permission on the repository.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
@@ -28,7 +28,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.consent import heads_of
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
-from queue_engine.domain.model import Repository
+from queue_engine.domain.model import Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import is_own_update
@@ -89,8 +89,12 @@ async def consenting_person(
     """
     if label.followed_by - _HARMLESS:
         return None
+    async with engine.store.reading() as tx:
+        left = last_departure(await tx.timeline.of_pull_request(repository.id, pull.number))
+    if left is not None and left.reason is Reason.UNQUEUED and label.at <= left.at:
+        return None
     own_login = await engine.github.own_login()
-    if (queued := await _queued_before_shadow(engine, repository, pull, label, pull.head_sha)) is not None:
+    if (queued := await _queued_before_shadow(engine, pull, label, left, pull.head_sha)) is not None:
         return queued
     # IMQ sets the label after a `/queue`: only the lost database knew the person.
     labeler = None if label.by == own_login else label.by or ""
@@ -105,7 +109,7 @@ async def consenting_person(
     update, labeled = pushes[:2]
     if labeled.after != update.before or update.by != own_login:
         return None
-    by = await _queued_before_shadow(engine, repository, pull, label, labeled.after)
+    by = await _queued_before_shadow(engine, pull, label, left, labeled.after)
     by = labeler if by is None and precedes(labeled, label, pull) else by
     if by is None:
         return None
@@ -113,20 +117,23 @@ async def consenting_person(
     return by if is_own_update(update.before, compared, policy) else None
 
 
+def last_departure(events: Sequence[TimelineEvent]) -> TimelineEvent | None:
+    """Return the last event of a pull request that has a reason; None if there is none."""
+    return next((each for each in reversed(events) if each.reason is not None), None)
+
+
 async def _queued_before_shadow(
-    engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, head_sha: str
+    engine: Engine, pull: PullRequest, label: LabelEvent, left: TimelineEvent | None, head_sha: str
 ) -> str | None:
     """Return who had queued this head when shadow mode dequeued it, if the label has stayed on since.
 
     The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt.
     Earlier entries do not count, and neither does another person's label: it may have replaced the one that IMQ read.
     """
+    if left is None or left.reason is not Reason.SHADOW_MODE:
+        return None
     async with engine.store.reading() as tx:
-        events = await tx.timeline.of_pull_request(repository.id, pull.number)
-        left = next((each for each in reversed(events) if each.reason is not None), None)
-        if left is None or left.reason is not Reason.SHADOW_MODE:
-            return None
-        ledger = await tx.consents.of_last_entry(repository.id, pull.number)
+        ledger = await tx.consents.of_last_entry(left.repository_id, pull.number)
     heads, last = heads_of(each for each in ledger if each.base_branch == pull.base_branch), left.data.get("head")
     queued = next((each for each in ledger if each.by), None)
     # The last head may be an update that was not proved yet, which the ledger lacks.

@@ -2,7 +2,8 @@
 
 A label makes a would-be entry, which no queue has. It is judged again when a webhook may change the decision, or when
 a pass would have polled GitHub, and until it would have left the queue. When somebody else's merge lands a pull
-request, with a label or without, IMQ judges that merge. Commands in comments are not followed: IMQ could not answer.
+request, with a label or without, IMQ judges that merge. Commands in comments are not judged: IMQ could not answer.
+`/unqueue` withdraws what shadow mode dequeued (`queue_engine.handlers.shadow_mode`).
 """
 
 from dataclasses import replace

@@ -201,6 +201,27 @@ async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) 
     assert await world.reasons(pull) == ["shadow_mode", "label_not_received"]
 
 
+@pytest.mark.parametrize(("how", "by"), [("label", "mona"), ("command", "mona"), ("command", "tria")])
+async def test_command_in_shadow_mode_withdraws_what_was_queued(world: World, how: str, by: str) -> None:
+    """P4: it gets no answer, and the label stays on; a person without the right to it changes nothing."""
+    pull = world.open("withdrawn")
+    await world.pass_time(CI_TIME / 2)
+    if how == "label":
+        pull.label(LABEL, by="mona")
+    else:
+        pull.comment("/queue", by="mona")
+    await world.settle()
+    await configure(world, SHADOW)
+    pull.comment("/unqueue", by=by)
+    await world.pass_time(timedelta(minutes=15))
+    await configure(world, None)
+    await world.pass_time(timedelta(hours=1))
+    assert pull.merged is (by == "tria")
+    if not pull.merged:
+        assert await world.reasons(pull) == ["shadow_mode", "unqueued", "label_not_received"]
+        assert (pull.labels, await world.contradictions()) == ([], [])
+
+
 async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_waits_outside_then(
     world: World,
 ) -> None:
