@@ -227,7 +227,7 @@ class CandidateCleanup:
             await self.cancel_workflows(repository, run.candidate or "", {run.branch, run.build_branch})
         if run.pull_request is not None:
             closing = self._engine.github.close_pull_request(repository, run.pull_request)
-            forbidden = await self._is_forbidden(repository, run.id, closing)
+            forbidden = await self._is_forbidden(repository, run.id, closing, outlasts=True)
         if job.request["branches"]:
             forbidden = await self._delete_branches(repository, run) or forbidden
         if forbidden and (again := until_permitted(job)) is not None:
@@ -303,7 +303,7 @@ class CandidateCleanup:
             else:
                 # A process that died may have merged the next member, and not stored that.
                 deleting = self.delete_own(repository, branch, tip, merged=(tip, left))
-            forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
+            forbidden = await self._is_forbidden(repository, branch, deleting, outlasts=True) or forbidden
         return forbidden
 
     async def remove(
@@ -358,14 +358,19 @@ class CandidateCleanup:
         except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
             _log.info("runs_not_cancelled", repository=repository.full_name, commit=candidate, message=refusal.message)
 
-    async def _is_forbidden(self, repository: Repository, what: object, request: Awaitable[object]) -> bool:
-        """Make a request that GitHub may refuse; whether that may end: a permission lacks, or no rule explains it."""
+    async def _is_forbidden(
+        self, repository: Repository, what: object, request: Awaitable[object], *, outlasts: bool = False
+    ) -> bool:
+        """Make a request that GitHub may refuse; whether that may end: a permission lacks, or no rule explains it.
+
+        The latter only with `outlasts`: a job of `/try` that waits would refuse the next test of its pull request.
+        """
         try:
             await request
         except (Forbidden, HeadConflict, Invalid, MergeError, NotFound) as refusal:
             _log.info("not_cleaned_up", repository=repository.full_name, what=what, message=refusal.message)
             unexplained = isinstance(refusal, Invalid) and not _RULE.search(refusal.message)
-            return unexplained or isinstance(refusal, Forbidden)
+            return isinstance(refusal, Forbidden) or (outlasts and unexplained)
         return False
 
 

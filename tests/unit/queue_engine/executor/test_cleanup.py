@@ -15,7 +15,7 @@ from queue_engine.domain.run import Run, RunMember, RunState
 from queue_engine.executor.cleanup import CandidateCleanup
 from queue_engine.executor.run_store import TrainState
 from queue_engine.store import Store
-from tests.unit.queue_engine.examples import NOW, workflow_run
+from tests.unit.queue_engine.examples import NOW, REPOSITORY, workflow_run
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
 DENIED = Forbidden("Resource not accessible by integration", status=403)
@@ -107,6 +107,17 @@ async def test_branch_that_a_rule_keeps_is_asked_about_once(store: Store, words:
     state, run = await ended(store, github)
     assert await cleaned(state, run) is None
     assert not await is_kept(store, run)
+
+
+@pytest.mark.parametrize(("refused", "waits"), [(DENIED, True), (UNEXPLAINED, False)])
+async def test_branches_of_a_test_by_command_wait_for_a_permission_alone(
+    store: Store, refused: Exception, waits: bool
+) -> None:
+    """P5: while its job waits, the next test of that pull request is refused. A later sweep finds what it left."""
+    github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=[refused])
+    state, _ = await ended(store, github)
+    cleanup = CandidateCleanup(state.engine)
+    assert await cleanup.remove(REPOSITORY, ["imq/main/try-1"], (), made="c1") is waits
 
 
 @pytest.mark.parametrize("cancels", [True, False])
