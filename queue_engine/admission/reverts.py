@@ -2,7 +2,7 @@
 
 GitHub makes the commit. The timeline has which pull request reverts which, and the revert's description a mark, by
 which a job that died between the two finds it. Who asks for a revert consents to the commit that GitHub made for it,
-and to no push since.
+or that IMQ made of that one, and to no push of others.
 """
 
 import re
@@ -158,13 +158,13 @@ async def queue_revert(
 
 
 async def _made_head(engine: Engine, repository: Repository, revert: PullRequest) -> str | None:
-    """Return the commit that GitHub made for a revert, where a job died before it stored that; None: not proved.
+    """Return the commit that IMQ had made for a revert, where a job died before it stored that; None: not proved.
 
-    GitHub's history of the branch proves it: its creation, by IMQ, and no other move. Commits prove nothing, as people
-    choose what theirs say.
+    GitHub's history of the branch proves it: all its moves are IMQ's. Commits prove nothing, as people choose what
+    theirs say.
     """
     pushes = await engine.github.head_pushes(repository, revert)
-    own = len(pushes) == 1 and made_by(await engine.github.own_login(), pushes, pushes[0].after)
+    own = bool(pushes) and made_by(await engine.github.own_login(), pushes, pushes[0].after)
     return pushes[0].after if own else None
 
 
@@ -244,6 +244,7 @@ async def open_revert(
             found = known if former.open else None
         head: str | None = last.get("head") if found == known else None
         replaced: str | None = last.get("replaced") if found == known else None
+        made: Commit | None = None
         if found is None:
             body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
             try:
@@ -251,6 +252,12 @@ async def open_revert(
                 found, branch, made = await github.revert_pull_request(repository, pull.node_id, title, body)
             except (Forbidden, Invalid) as refusal:
                 return Revert(detail=refusal.message)
+        elif found != known:
+            with _lagging():
+                revert = await github.pull_request(repository, found)
+                head, branch = await _made_head(engine, repository, revert), revert.head_branch
+                made = None if head is None else await github.commit(repository, head)
+        if made is not None:
             head = await _with_ci(engine, repository, branch, made)
             replaced = None if head == made.sha else made.sha
         if found != known:

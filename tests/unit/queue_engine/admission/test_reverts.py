@@ -226,7 +226,8 @@ MADE = HeadPush("0" * 40, REVERT.head_sha, NOW, "imq[bot]")
         ((replace(MADE, by="mona"),), Reason.HEAD_CHANGED),
         ((replace(MADE, before="pushed"),), Reason.HEAD_CHANGED),
         ((replace(MADE, after="another"),), Reason.HEAD_CHANGED),
-        ((replace(MADE, before="made"), replace(MADE, after="made")), Reason.HEAD_CHANGED),
+        ((replace(MADE, before="made"), replace(MADE, after="made", by="mona")), Reason.HEAD_CHANGED),
+        ((replace(MADE, before="made"), replace(MADE, after="made")), Reason.LABEL_WITHOUT_RIGHT),
         ((MADE,), Reason.LABEL_WITHOUT_RIGHT),
     ],
 )
@@ -240,6 +241,19 @@ async def test_revert_whose_commit_was_never_stored_needs_githubs_proof_of_it(
     object.__setattr__(github, "permission", no_permission)
     done = await queue_revert(engine, REPOSITORY, LANDED, by="ada")
     assert (done.number, done.refused and done.refused.reason) == (9, reason)
+
+
+@pytest.mark.parametrize(("by", "head"), [("imq[bot]", "without"), ("mona", None)])
+async def test_revert_whose_commit_was_never_stored_gets_ci_all_the_same(
+    sqlite_database: Database, by: str, head: str | None
+) -> None:
+    """P2: a job died before it replaced a commit that skips CI. P4: a person's commit stays as it is."""
+    github = GitHub(REVERT)
+    github.pushes, github.message = (replace(MADE, by=by),), 'Revert "Add [skip ci]"'
+    opened = await open_revert(engine_with(sqlite_database, github), REPOSITORY, LANDED, by="ada")
+    assert (opened.number, opened.head_sha) == (9, head)
+    moved = [(each.branch, each.before, each.after) for [each] in github.moves]
+    assert moved == ([] if head is None else [(REVERT.head_branch, MADE.after, head)])
 
 
 async def no_permission(*_: object) -> Permission:
