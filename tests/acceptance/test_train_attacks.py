@@ -34,11 +34,17 @@ def force_push_to_member(trains: TrainWorld, witness: TrainWitness, pull: Any, a
     return True
 
 
+def with_a_push(trains: TrainWorld) -> list[str]:
+    """The branches of trains that somebody pushed to."""
+    files = trains.world.repository.files
+    return [name for name in trains.branches() if any(each.startswith("smuggled") for each in files(name))]
+
+
 def push_to_branch(prefix: str) -> Act:
     """A branch of the train gets another commit."""
 
     def push(trains: TrainWorld, witness: TrainWitness, pull: Any, at: int) -> bool:
-        found = [name for name in trains.branches() if name.startswith(prefix)]
+        found = [name for name in trains.branches() if name.startswith(prefix) and name not in with_a_push(trains)]
         for branch in found:
             trains.world.repository.push(branch, {f"smuggled-{at}.py": "x\n"}, "Smuggle", by="hubot")
         return bool(found)
@@ -92,7 +98,8 @@ async def attack(trains: TrainWorld, witness: TrainWitness, act: Act, at: int) -
     assert await world.paused() is None, witness.report
     assert (pulls[0].merged, pulls[2].merged) == (True, True), f"{await world.reasons(pulls[2])}\n{witness.report}"
     assert not [name for name in world.repository.files("main") if name.startswith(("smuggled", "more", "other"))]
-    assert trains.branches() == [], witness.report
+    # What somebody pushed to a branch of IMQ's own stays there; IMQ takes everything else away.
+    assert trains.branches() == with_a_push(trains), witness.report
     if not pulls[1].merged:
         pulls[1].close(by="mona")
         await world.pass_time(timedelta(minutes=1))
