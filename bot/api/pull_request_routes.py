@@ -1,6 +1,7 @@
 """`/api/v1/repositories/{owner}/{repo}/pulls/{number}/…`: queue, move and dequeue a pull request for a person."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal, Protocol
 
@@ -28,6 +29,7 @@ from bot.api.waits import ChangeWaits, Outcome, OutcomeQuery, of_repository, wit
 from queue_engine.commands.commands import MAX_POINTS, PRIORITIES, parse_priority
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.observability import trace
+from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
@@ -125,6 +127,9 @@ class QueueRoutes(Routes):
         number = routes.number_of(request)
 
         async def has_left() -> bool:
+            # While GitHub does not answer, the call waits on: rights are judged again before its answer.
+            with suppress(GitHubError):
+                await self._access.readable(request)
             async with self._engine.store.reading() as tx:
                 return not await tx.entries.is_queued(repository.id, number)
 

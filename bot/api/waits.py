@@ -2,7 +2,7 @@
 
 The feed reads the timeline once for all calls of this process, and an event wakes those that it concerns. A call that
 waits for the outcome of a pull request is woken by the end of its entry alone. What no event reports is found by polls
-that become ever rarer. A waiting call holds no connection to the database, and its rights are judged at each poll. The
+that become rarer, up to a bound. A waiting call holds no connection to the database; each poll judges its rights. The
 number of waiting calls is bounded, for each caller and in all; they end when the process does, or their client leaves.
 While all slots are taken, the caller with most calls gets an answer without a change to one of them, and its slot is
 another caller's.
@@ -38,7 +38,11 @@ LONGEST_WAIT = 3600
 """Seconds that a call may wait. Proxies often end one that is silent for longer than a minute."""
 
 FIRST_POLL = timedelta(seconds=5)
-"""How soon a waiting call looks again although no event woke it; each later poll is twice as late."""
+"""How soon a waiting call looks again although no event woke it; each later poll is twice as late, up to a bound."""
+
+RAREST_POLL, RAREST_FOR_OUTCOME = timedelta(seconds=20), timedelta(minutes=5)
+"""These bounds. For a change there is more that no event reports, such as results of a bulk call of another process.
+A token that was revoked waits no longer than this."""
 
 _BUSY = "too many calls wait for a change; try again, or ask without `wait`"
 
@@ -61,7 +65,10 @@ class OutcomeQuery(WaitQuery):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a pull request; `is_there` says whether it has left its queue, without loading an answer."""
+    """The outcome of a pull request; `is_there` says whether it has left its queue, without loading an answer.
+
+    It judges the caller's rights, as Load does.
+    """
 
     number: int
     is_there: Callable[[], Awaitable[bool]]
@@ -138,6 +145,7 @@ class ChangeWaits:
         limit: timedelta,
     ) -> Mapping[str, Any]:
         protocol, pause = request.protocol, FIRST_POLL
+        rarest = RAREST_POLL if call.number is None else RAREST_FOR_OUTCOME
         lost = protocol.lost if isinstance(protocol, ClientConnection) else asyncio.Event()
         async with self._following():
             with self._slot(caller(request), call) as slot:
@@ -151,7 +159,9 @@ class ChangeWaits:
                         if (found := await poll()) is not None:
                             return found
                         await self._next_poll(call.woken, pause, *ends)
-                        pause *= 2
+                        # Events of other pull requests make no poll rarer.
+                        if not call.woken.is_set():
+                            pause = min(pause * 2, rarest)
                         # The token may have been revoked since.
                         await identify(request, self._engine.store, self._engine.clock)
                 finally:

@@ -197,9 +197,9 @@ TOOLS: Mapping[str, Tool] = {
             "wait",
             "Wait for the outcome",
             "Waits until the pull request landed or left the queue, for as many seconds as you give. While state is "
-            "not not_queued, call it again. Then outcome says what happened: landed, failed, cancelled or refused; "
-            "reason says why, whose_move who has to act, and next what to do. Queue it again without a change only if "
-            "retry_safe is true.",
+            "not not_queued, call it again; if it is not_ready, do first what next says. Then outcome says what "
+            "happened: landed, failed, cancelled or refused; reason says why, whose_move who has to act, and next what "
+            "to do. Queue it again without a change only if retry_safe is true.",
             _PULL
             | {
                 "seconds": {

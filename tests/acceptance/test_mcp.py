@@ -15,6 +15,7 @@ from tests.acceptance.browsing import HOME, SETTINGS
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.test_hidden_repositories import HIDDEN, MISSING, hide
 from tests.acceptance.world import REPOSITORY, World, a_world
+from tests.support.real_time import LIMIT
 
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
 
@@ -79,14 +80,19 @@ async def test_agent_finds_queues_and_waits_until_it_landed(world: World, agent:
     assert len(states) < 6
 
 
+def hour_of_waiting(mona: Caller, number: int) -> tuple[str, Any, dict[str, str]]:
+    """Address, message and headers of a call of the tool, by a client that reads streams."""
+    params = {"name": "wait", "arguments": {"repository": REPOSITORY, "number": number, "seconds": 3600}}
+    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+    headers = {"Authorization": f"Bearer {mona.token}", "Accept": "application/json, text/event-stream"}
+    return f"http://127.0.0.1:{mona.world.runner.addresses[0][1]}/mcp", message, headers
+
+
 async def test_long_wait_is_an_event_of_a_stream(world: World, mona: Caller, agent: Agent) -> None:
     """For a client that reads streams: comments keep the connection open, so that the tool may wait for an hour."""
     pull = world.open("add")
     await agent.call("queue", number=pull.number)
-    arguments = {"repository": REPOSITORY, "number": pull.number, "seconds": 3600}
-    message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "wait", "arguments": arguments}}
-    headers = {"Authorization": f"Bearer {mona.token}", "Accept": "application/json, text/event-stream"}
-    url = f"http://127.0.0.1:{world.runner.addresses[0][1]}/mcp"
+    url, message, headers = hour_of_waiting(mona, pull.number)
     async with mona.session.post(url, json=message, headers={"Accept": headers["Accept"]}) as refused:
         assert (refused.status, refused.content_type) == (401, "application/json")
     async with mona.session.post(url, json=message, headers=headers) as response:
@@ -95,6 +101,20 @@ async def test_long_wait_is_an_event_of_a_stream(world: World, mona: Caller, age
         await world.until(reading.done)
         answered = json.loads((await reading).split("data: ")[1])
     assert (answered["id"], answered["result"]["structuredContent"]["outcome"]) == (7, "landed")
+
+
+async def test_long_wait_ends_with_the_process(world: World, mona: Caller, agent: Agent) -> None:
+    """A release does not have to wait for it: the stream ends with the state of then, and the agent calls again."""
+    pull = world.open("add")
+    await agent.call("queue", number=pull.number)
+    url, message, headers = hour_of_waiting(mona, pull.number)
+    async with mona.session.post(url, json=message, headers=headers) as response, asyncio.timeout(LIMIT):
+        while not world.bot.waits.waiting:  # noqa: ASYNC110 - a call of a client is no event here
+            await asyncio.sleep(0)
+        world.bot.engine.ending.set()
+        answered = json.loads((await response.text()).split("data: ")[1])
+    assert (answered["id"], answered["result"]["structuredContent"]["state"]) == (7, "pending")
+    assert world.bot.waits.waiting == set()
 
 
 async def test_agent_shows_and_dequeues(world: World, agent: Agent) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.api.waits import FIRST_POLL, MOST_OF_CALLER
+from bot.api.permissions import CACHED_FOR
+from bot.api.waits import FIRST_POLL, MOST_OF_CALLER, RAREST_FOR_OUTCOME, RAREST_POLL
 from bot.http.connections import SharedSlots
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.pull_request_calls import HOME, read_entry
+from tests.acceptance.test_hidden_repositories import HIDDEN, hide
 from tests.acceptance.world import World
 from tests.support.real_time import LIMIT
 
@@ -91,7 +93,7 @@ async def test_call_that_waits_ends_with_its_time(world: World, mona: Caller) ->
 async def test_call_for_the_outcome_costs_nothing_while_its_pull_request_waits(
     world: World, mona: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An hour among the events of others: a dozen polls at most, and an answer once it has left."""
+    """An hour among the events of others: sixteen polls at most, and an answer once it has left."""
     pull, other = world.open("add"), world.open("other")
     await world.settle()
     await mona.queue(pull)
@@ -112,7 +114,8 @@ async def test_call_for_the_outcome_costs_nothing_while_its_pull_request_waits(
                 await world.pass_time(timedelta(seconds=20))
             await mona.leave(other)
         assert not call.done()
-        assert len(polls) <= 12
+        assert len(polls) <= 16
+        assert max(polls) == RAREST_FOR_OUTCOME
         at = world.clock.now()
         await mona.leave(pull)
         answer = await woken(world, call)
@@ -154,6 +157,61 @@ async def test_right_that_is_lost_while_a_call_waits_hides_the_answer(world: Wor
         async with world.bot.engine.store.transaction() as tx:
             await tx.tokens.revoke("for mona")
         assert (await later(world, call)).status == 401
+
+
+@pytest.mark.parametrize("until", ["change", "outcome"])
+async def test_right_that_is_lost_within_an_hour_ends_the_call_within_minutes(
+    world: World, session: aiohttp.ClientSession, until: str
+) -> None:
+    """Though nothing happens to the pull request: a person without access reads 404, and a revoked token 401."""
+    pull, roles = await hide(world), world.github.repository(HIDDEN).record.collaborators
+    stranger = await caller(world, session, "stranger")
+    roles["stranger"] = "read"
+    pull.comment("/pause", by="mona")
+    await world.pass_time(timedelta(minutes=2))
+    ask = f"{path_of(pull, HIDDEN)}?wait=3600&until={until}"
+    async with waiting(world, 1, stranger.ask("GET", ask)) as hidden:
+        await world.pass_time(timedelta(minutes=20))
+        assert not hidden.done()
+        del roles["stranger"]
+        at = world.clock.now()
+        assert (await later(world, hidden)).status == 404
+        assert world.clock.now() - at < CACHED_FOR + 2 * RAREST_FOR_OUTCOME
+    roles["stranger"] = "read"
+    await world.pass_time(CACHED_FOR)
+    async with waiting(world, 1, stranger.ask("GET", ask)) as revoked:
+        await world.pass_time(timedelta(minutes=20))
+        assert not revoked.done()
+        async with world.bot.engine.store.transaction() as tx:
+            await tx.tokens.revoke("for stranger")
+        at = world.clock.now()
+        assert (await later(world, revoked)).status == 401
+        assert world.clock.now() - at < 2 * RAREST_FOR_OUTCOME
+
+
+async def test_events_of_others_make_no_poll_rarer(world: World, mona: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy repository wakes a call a hundred times in an hour, and what no event reports is still found soon."""
+    pull = world.open("add")
+    await world.settle()
+    polls: list[timedelta] = []
+    next_poll = world.bot.waits._next_poll
+
+    async def poll(woken: asyncio.Event, pause: timedelta, *ends: Any) -> None:
+        polls.append(pause)
+        await next_poll(woken, pause, *ends)
+
+    monkeypatch.setattr(world.bot.waits, "_next_poll", poll)
+    async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=3600")) as call:
+        for woken in range(1, 60):
+            (each,) = world.bot.waits.waiting
+            each.woken.set()
+            async with asyncio.timeout(LIMIT):
+                while len(polls) <= woken:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0)
+        assert set(polls) == {FIRST_POLL}
+        for _ in range(12):
+            await world.pass_time(RAREST_POLL)
+        assert (call.done(), max(polls)) == (False, RAREST_POLL)
 
 
 @pytest.mark.thorough

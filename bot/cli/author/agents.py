@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +17,46 @@ from bot.cli.author.land import waiting_at_most
 from bot.cli.author.session import AuthorCommand, open_session, server_option
 from bot.cli.console import ExitCode, echo, stop
 from bot.mcp.protocol import INTERNAL_ERROR, ProtocolError, answer, check_version, parse_message
-from bot.mcp.tools import QUIET_WAIT, ApiCall
+from bot.mcp.tools import LONGEST_WAIT, QUIET_WAIT, ApiCall
 
-_AT_ONCE = 8
-"""Messages that are answered at the same time: a tool that waits delays no other."""
+_AT_ONCE = 16
+"""Messages that are answered at the same time: more than the calls of one person that IMQ lets wait, so that these
+delay no other."""
+_CANCELLED = "notifications/cancelled"
+"""The method by which a client cancels a request (specification of the protocol, "Cancellation")."""
 _UNREACHABLE = 503
 
 
 class McpServer:
-    """Answers messages of one client, one a line, by calls of the API."""
+    """Answers messages of one client, one a line, by calls of the API.
+
+    A tool that waits makes no further call once its request is cancelled, or the client has left.
+    """
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._printing = threading.Lock()
+        self._cancelled: set[str | int] = set()
+        self._left = threading.Event()
 
     def run(self, lines: Any) -> None:
         """Answer every line, until there are no more."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for line in lines:
-                if line.strip():
-                    pool.submit(self._answer, line)
+            try:
+                for line in lines:
+                    if line.strip() and not self._cancels(line):
+                        pool.submit(self._answer, line)
+            finally:
+                self._left.set()
+
+    def _cancels(self, line: str) -> bool:
+        """Whether a message cancels a request: read at once, since all threads may wait."""
+        with suppress(ValueError, RecursionError, KeyError, TypeError):
+            message = json.loads(line) if "cancelled" in line else {}
+            if message["method"] == _CANCELLED:
+                self._cancelled.add(message["params"]["requestId"])
+                return True
+        return False
 
     def _answer(self, line: str) -> None:
         answered = asyncio.run(self._respond(line))
@@ -48,11 +69,22 @@ class McpServer:
             request = parse_message(line)
         except ProtocolError as error:
             return error.answer()
-        if request is None:
+        if request is None or request.id in self._cancelled:
             return None
+        clock, skipped = asyncio.get_running_loop().time, 0
+
+        async def send(call: ApiCall) -> tuple[int, Any]:
+            nonlocal skipped
+            answered = await self._send(call)
+            if self._left.is_set() or request.id in self._cancelled:
+                # No time is left to wait.
+                skipped = LONGEST_WAIT
+            return answered
+
         try:
             check_version(request)
-            return await answer(request, self._send, asyncio.get_running_loop().time)
+            answered = await answer(request, send, lambda: clock() + skipped)
+            return None if request.id in self._cancelled else answered
         except ProtocolError as error:
             return error.answer(request.id)
         except Exception as error:  # Whatever the server answered: without an answer the agent would wait for ever.

@@ -1,6 +1,9 @@
 """What coding agents need: the skill in a clone, a landing that continues, and calls that are sent again."""
 
+import asyncio
 import json
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed
 from bot.cli.author.land import PendingLanding
 from bot.cli.main import main
 from bot.mcp.protocol import INTERNAL_ERROR
+from tests.support.real_time import LIMIT
 
 SKILL = Path("imq") / "SKILL.md"
 
@@ -141,3 +145,68 @@ def test_agent_gets_an_answer_where_the_server_is_no_imq(
     answered = json.loads(capsys.readouterr().out)
     assert (answered["id"], answered["error"]["code"]) == (1, INTERNAL_ERROR)
     assert "https://other.example answered, but not as IMQ does" in answered["error"]["message"]
+
+
+class WaitingServer:
+    """A server at which nothing leaves the queue: each call is one minute, after which the test does something."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: Callable[[int], object]) -> None:
+        self.paths: list[str] = []
+        self._after = after
+        monkeypatch.setattr(ApiClient, "insist", self._call)
+        monkeypatch.setattr(asyncio.BaseEventLoop, "time", lambda _: 60.0 * len(self.paths))
+
+    def _call(self, method: str, path: str, *_: Any, **_more: Any) -> ApiAnswer:
+        self.paths.append(path)
+        self._after(len(self.paths))
+        return ApiAnswer(200, {"state": "checking"})
+
+
+def wait_call(seconds: int) -> str:
+    params = {"name": "wait", "arguments": {"repository": "acme/rocket", "number": 7, "seconds": seconds}}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+
+def cancelled(**params: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+
+
+def test_tool_that_waits_ends_once_its_request_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would hold a thread for an hour, and a slot of the person. A cancelled request gets no answer."""
+    called, read, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def after(calls: int) -> None:
+        called.set()
+        assert read.wait(LIMIT)
+
+    server, agent = WaitingServer(monkeypatch, after), McpServer(ApiClient("https://imq.example"))
+    respond = agent._answer
+
+    def answer(line: str) -> None:
+        respond(line)
+        ended.set()
+
+    def lines() -> Iterator[str]:
+        yield wait_call(3600)
+        assert called.wait(LIMIT)
+        yield from (cancelled(), cancelled(requestId=[1]), cancelled(requestId=1))
+        read.set()
+        assert ended.wait(LIMIT)
+
+    monkeypatch.setattr(agent, "_answer", answer)
+    agent.run(lines())
+    assert server.paths == ["/api/v1/repositories/acme/rocket/pulls/7/queue?wait=60&until=outcome"]
+    assert capsys.readouterr().out == ""
+
+
+def test_tool_that_waits_ends_once_the_client_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`imq mcp` ends within a minute of its input, and not after the hour."""
+    agent = McpServer(ApiClient("https://imq.example"))
+    server = WaitingServer(monkeypatch, lambda _: agent._left.wait(LIMIT))
+    agent.run([wait_call(3600)])
+    assert len(server.paths) == 1
+    assert json.loads(capsys.readouterr().out)["result"]["structuredContent"] == {"state": "checking"}
