@@ -53,7 +53,7 @@ async def request_run(
     """Enqueue the test of a pull request's present head; returns its state, or why this person gets none."""
     if pull.head_repository is None or pull.head_repository.casefold() != repository.full_name.casefold():
         return "commits of a fork get no branch of this repository, whose secrets CI has there"
-    if await change.tx.jobs.unfinished(_process(repository, pull.number)):
+    if any(each.kind == TRY_JOB for each in await change.tx.jobs.unfinished(_process(repository, pull.number))):
         return "a test of it is under way"
     under_way = await change.tx.jobs.unfinished_requests(TRY_JOB, f"{TRY_JOB}:{repository.id}:")
     if sum(each["by"].casefold() == by.casefold() for each in under_way) >= policy.tries:

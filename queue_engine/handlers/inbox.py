@@ -199,8 +199,10 @@ class Inbox:
     async def _give_up(self, job: Job) -> Outcome | None:
         """Have the comment say that IMQ failed at what somebody asked for in a comment, unless it tries that again."""
         async with self._engine.store.reading() as tx:
-            if any(each.id == job.request["id"] for each in await tx.jobs.unfinished(job.process_id)):
-                return None
+            waiting = await tx.jobs.unfinished(job.process_id)
+        if any(each.id == job.request["id"] or each.kind == TRY_JOB for each in waiting):
+            # A later test has the branches of the one that failed.
+            return None
         try:
             if job.request["kind"] == TRY_JOB:
                 return await self._runs.give_up(replace(job, request=job.request["request"]))

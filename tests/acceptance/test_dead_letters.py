@@ -73,6 +73,23 @@ async def test_try_that_fails_for_good_ends_its_words_and_a_retry_begins_it_agai
         assert world.spoken(pull) == 1
 
 
+async def test_try_begins_at_once_though_what_an_earlier_one_left_cannot_be_deleted(tmp_path: Path) -> None:
+    """P5: IMQ deletes the branches of the test that failed for good later, and refuses no other for that."""
+    async with a_train_world(tmp_path) as world:
+        (pull,) = await ready(world, "pull")
+        lost = world.server.faults.add(Fault("fail", times=None, route="/repos/{owner}/{repo}/merges"))
+        await say(world, pull, "/try", by="mona")
+        await world.until(lambda: lost.hits == 8, within=timedelta(hours=2))
+        world.server.faults.add(Fault("fail", times=None, method="POST", route="/graphql"))
+        await world.until(lambda: "gave up" in world.comment(pull), within=timedelta(hours=2))
+        await world.pass_time(timedelta(minutes=5))
+        assert [each for each in world.repository.record.git.branches() if each.startswith("imq")] != []
+        world.server.faults.clear()
+        await say(world, pull, "/try", by="mona")
+        await world.pass_time(CI_TIME * 3)
+        assert "passed. It queued nothing." in world.comment(pull)
+
+
 @pytest.mark.parametrize(("by", "is_answered"), [("rhea", True), ("hubot", True), ("eve", False)])
 async def test_command_that_fails_for_good_is_answered_and_a_retry_executes_it(
     tmp_path: Path, by: str, is_answered: bool
