@@ -124,14 +124,18 @@ class QueueRoutes(Routes):
     async def why(self, request: web.Request) -> web.Response:
         """Answer 200, whether it is queued or not; 304: as before; 404: the caller may not read the repository."""
         repository, asked = await self._access.readable(request), query(request, OutcomeQuery)
-        number = routes.number_of(request)
+        number, joined = routes.number_of(request), False
 
         async def has_left() -> bool:
+            nonlocal joined
             # While GitHub does not answer, the call waits on: rights are judged again before its answer.
             with suppress(GitHubError):
                 await self._access.readable(request)
             async with self._engine.store.reading() as tx:
-                return not await tx.entries.is_queued(repository.id, number)
+                entry = await tx.entries.find(repository.id, number)
+            ready = entry is not None and entry.is_ready
+            left, joined = entry is None or (joined and not ready), joined or ready
+            return left
 
         outcome = Outcome(number, has_left) if asked.until == "outcome" else None
         return await self._waits.answer(

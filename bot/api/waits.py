@@ -1,8 +1,8 @@
 """Long polls: a reading call waits until its answer changes, or until its time is over.
 
 The feed reads the timeline once for all calls of this process, and an event wakes those that it concerns. A call that
-waits for the outcome of a pull request is woken by the end of its entry alone. What no event reports is found by polls
-that become rarer, up to a bound. A waiting call holds no connection to the database; each poll judges its rights. The
+waits for the outcome of a pull request is woken as that leaves its queue. What no event reports is found by polls that
+become rarer, up to a bound. A waiting call holds no connection to the database; each poll judges its rights. The
 number of waiting calls is bounded, for each caller and in all; they end when the process does, or their client leaves.
 While all slots are taken, the caller with most calls gets an answer without a change to one of them, and its slot is
 another caller's.
@@ -43,6 +43,9 @@ FIRST_POLL = timedelta(seconds=5)
 RAREST_POLL, RAREST_FOR_OUTCOME = timedelta(seconds=20), timedelta(minutes=5)
 """These bounds. For a change there is more that no event reports, such as results of a bulk call of another process.
 A token that was revoked waits no longer than this."""
+
+_LEAVES = ENDS | {"not_ready"}
+"""The events after which a pull request may have left its queue, for good or until it is ready again."""
 
 _BUSY = "too many calls wait for a change; try again, or ask without `wait`"
 
@@ -96,9 +99,9 @@ class ChangeWaits:
 
     def on_event(self, event: TimelineEvent) -> None:
         """Wake the calls that an event concerns."""
-        subject, ended = of_repository(event.repository_id), event.number if event.event in ENDS else None
+        subject, left = of_repository(event.repository_id), event.number if event.event in _LEAVES else None
         for each in self.waiting:
-            if each.subject == subject and each.number in {None, ended}:
+            if each.subject == subject and each.number in {None, left}:
                 each.woken.set()
 
     def wake(self, subject: str) -> None:

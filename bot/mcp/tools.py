@@ -104,7 +104,7 @@ async def _until_outcome(call: ApiCall, seconds: int, send: Send, now: Callable[
         status, body = await send(ApiCall("GET", f"{call.path}?{urlencode({'wait': left, 'until': 'outcome'})}"))
         left = math.ceil(ends - now())
         # A call that was answered sooner without an outcome met a server that ends, or too many other calls.
-        if status != 200 or body["state"] == "not_queued" or left < 1 or now() - asked < QUIET_WAIT - 1:
+        if status != 200 or body["state"] in {"not_queued", "not_ready"} or left < 1 or now() - asked < QUIET_WAIT - 1:
             return status, body
 
 

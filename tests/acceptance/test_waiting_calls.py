@@ -12,6 +12,9 @@ import pytest
 from bot.api.permissions import CACHED_FOR
 from bot.api.waits import FIRST_POLL, MOST_OF_CALLER, RAREST_FOR_OUTCOME, RAREST_POLL
 from bot.http.connections import SharedSlots
+from queue_engine.domain.model import UnmetRequirement
+from queue_engine.domain.reasons import Reason
+from queue_engine.effects import record
 from tests.acceptance.callers import Answer, Caller, caller, path_of
 from tests.acceptance.pull_request_calls import HOME, read_entry
 from tests.acceptance.test_hidden_repositories import HIDDEN, hide
@@ -121,6 +124,26 @@ async def test_call_for_the_outcome_costs_nothing_while_its_pull_request_waits(
         answer = await woken(world, call)
     assert (answer.status, answer.body["state"], answer.body["outcome"]) == (200, "not_queued", "cancelled")
     assert world.clock.now() == at
+
+
+async def test_call_for_the_outcome_ends_where_its_pull_request_has_to_wait_outside(world: World, mona: Caller) -> None:
+    """Somebody has to act then. A call that begins afterwards waits until it joined, and left again."""
+    pull = world.open("add")
+    await world.settle()
+    await mona.queue(pull)
+    ask = f"{path_of(pull)}?wait=3600&until=outcome"
+    async with waiting(world, 1, mona.ask("GET", ask)) as call:
+        entry, policy = await world.entry(pull), world.bot.settings.policy()
+        assert entry is not None
+        async with world.bot.engine.change() as change:
+            await record.unready(change, entry, (UnmetRequirement(Reason.DRAFT),), policy)
+        answer = await woken(world, call)
+    assert (answer.status, answer.body["state"], answer.body["reason"]) == (200, "not_ready", "draft")
+    async with waiting(world, 1, mona.ask("GET", ask)) as call:
+        await world.bot.feed.run_due()
+        assert not call.done()
+        await world.until(call.done)
+        assert ((await call).body["outcome"], pull.merged) == ("landed", True)
 
 
 async def test_call_whose_client_leaves_ends_at_once(world: World, mona: Caller) -> None:

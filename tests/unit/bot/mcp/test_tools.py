@@ -92,6 +92,9 @@ async def test_wait_ends_with_its_time_or_where_the_server_waited_in_vain() -> N
     api = Api(*states(*["pending"] * 9), seconds=1)
     assert (await api.call("wait", **PULL, seconds=600))["structuredContent"]["state"] == "pending"
     assert api.paths == [f"{QUEUE}?wait=600&until=outcome"]
+    api = Api(*states("checking", "not_ready", "not_ready"), seconds=60)
+    assert (await api.call("wait", **PULL, seconds=600))["structuredContent"]["state"] == "not_ready"
+    assert len(api.paths) == 2, "somebody has to act"
     api = Api((503, {"error": "IMQ ends"}))
     assert (await api.call("wait", **PULL))["isError"]
 
