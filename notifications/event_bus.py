@@ -99,7 +99,6 @@ class BusProgress:
         self._bus = bus
 
     async def on_progress(self, event: ProgressEvent) -> None:
-        """Publish the event on the bus."""
         self._bus.publish(event)
 
 

@@ -61,7 +61,6 @@ class ApiError(Exception):
             self.headers["Retry-After"] = str(max(1, math.ceil(retry_after.total_seconds())))
 
     def answer(self) -> web.Response:
-        """Return the response."""
         return web.json_response(self.body, status=self.status, headers=self.headers)
 
 

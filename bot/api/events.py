@@ -50,7 +50,6 @@ class EventAnswer(AnswerModel):
 
     @classmethod
     def of(cls, repository: Repository, event: TimelineEvent) -> "EventAnswer":
-        """Convert an event of this repository."""
         return cls(
             id=event.id,
             at=event.at,

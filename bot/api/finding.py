@@ -20,7 +20,6 @@ class Finding:
     """The page of IMQ's documents with more, from the root of its repository."""
 
     def as_text(self) -> str:
-        """Return the finding as text."""
         lines = (f"{self.subject}: {self.finding}", f"Effect: {self.impact}", f"Remedy: {self.remedy}", self.link)
         return "\n  ".join(lines)
 
@@ -45,7 +44,6 @@ class Report:
     server: str | None = None
 
     def as_text(self) -> str:
-        """Return the report as text."""
         lines = [each.as_text() for each in self.findings]
         for name, rulesets in self.rulesets.items():
             listed = ", ".join(f"{each.name} (bypass: {each.bypass or 'unknown'})" for each in rulesets)

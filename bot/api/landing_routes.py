@@ -20,8 +20,6 @@ _LANDINGS = f"{REPOSITORY}/landings"
 
 
 class LandingListing(Listing):
-    """Parameters of a list of landings."""
-
     branch: str | None = Field(None, min_length=1, max_length=255)
 
     async def load(self, tx: Transaction, repository: Repository) -> Sequence[LandingRecord]:
@@ -53,7 +51,6 @@ class LandingAnswer(AnswerModel):
 
     @classmethod
     def of(cls, found: LandingRecord) -> "LandingAnswer":
-        """Convert a stored landing."""
         return cls(**line_of(found), landed_at=found.at, record=dict(found.record))
 
 
@@ -69,8 +66,6 @@ _show = partial(read, answers={200: LandingsAnswer}, variables=_VARIABLES)
 
 
 class LandingRoutes(Routes):
-    """Routes that show landings."""
-
     @_show(
         _LANDINGS,
         "list_landings",

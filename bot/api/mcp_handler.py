@@ -54,7 +54,6 @@ class McpHandler:
         self._public_url = public_url
 
     def routes(self) -> list[web.RouteDef]:
-        """List the route."""
         return [web.post(PATH, self.handle)]
 
     async def handle(self, request: web.Request) -> web.StreamResponse:

@@ -22,8 +22,6 @@ _ONE = "/dead-letters/{id:[0-9a-f]{32}}"
 
 
 class DeadLetterListing(Listing):
-    """Parameters of a list of dead letters."""
-
     job_type: str | None = Field(None, pattern=r"^[\x21-\x7e]{1,64}$")
     retryable: bool | None = None
 
@@ -138,8 +136,6 @@ def _not_found() -> ApiError:
 
 
 class AuditLogListing(Listing):
-    """Parameters of the audit log."""
-
     since: Instant | None = None
     limit: int = Field(200, ge=1, le=1000)
 
@@ -152,8 +148,6 @@ class AuditLogAnswer(AnswerModel):
 
 
 class AuditLogRoutes(Routes):
-    """The route of the audit log."""
-
     @_for_operators(
         "GET",
         "/audit-log",

@@ -146,8 +146,6 @@ def _validated(model: type[P], value: dict[str, object], part: str) -> P:
 
 
 class ListingItem(Protocol):
-    """An item of a list that has pages."""
-
     @property
     def place(self) -> tuple[datetime, str | int]:
         """Its position in the list: an instant, and its id."""
@@ -180,7 +178,6 @@ class Listing(Payload):
 
 
 def cursor_after(at: datetime, item_id: str | int) -> str:
-    """Return the cursor of the page after this item."""
     return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode()
 
 

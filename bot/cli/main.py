@@ -75,16 +75,13 @@ class CommandTable(MutableMapping[str, click.Command]):
         return self._imported[name]
 
     def __setitem__(self, name: str, command: click.Command) -> None:
-        """Add a command."""
         self._places[name], self._imported[name] = "", command
 
     def __delitem__(self, name: str) -> None:
-        """Remove a command."""
         del self._places[name]
         self._imported.pop(name, None)
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
         return iter(self._places)
 
     def __len__(self) -> int:
@@ -99,14 +96,12 @@ class _Commands(click.Group):
     """
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the groups of commands."""
         width = max(len(name) for group in COMMANDS.values() for name in group)
         for title, group in COMMANDS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except click.ClickException as error:

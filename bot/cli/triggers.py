@@ -95,7 +95,6 @@ class Clone:
     root: Path
 
     async def workflow_files(self, repository: Repository, commit: str) -> Mapping[str, str]:
-        """Return the text of each workflow."""
         return self._texts(sorted((self.root / _WORKFLOWS).glob("*.y*ml")))
 
     async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
@@ -170,7 +169,6 @@ class CloneReport:
         return f"Trains on {self.branch}, by these workflows: {files}.\nRequired checks: {known}.\n\n{lines}\n\n{ask}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as data."""
         choice = self.choice
         return {
             "branch": self.branch,

@@ -202,7 +202,6 @@ def workflow_run(answer: WorkflowRunAnswer) -> WorkflowRun:
 
 
 def check_suite(answer: CheckSuiteAnswer, *, own_app_id: int) -> CheckSuite:
-    """Convert a check suite."""
     return CheckSuite(
         app=answer.app.name or answer.app.slug if answer.app else "",
         by_actions=answer.app is not None and answer.app.slug == ACTIONS,
@@ -289,7 +288,6 @@ _WRITERS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
 def review(answer: ReviewAnswer) -> Review:
-    """Convert a review."""
     author, by_writer = answer.user.login if answer.user else None, answer.author_association in _WRITERS
     return Review(author, review_state(answer.state), by_writer, answer.submitted_at, answer.commit_id)
 

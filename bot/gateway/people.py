@@ -247,7 +247,7 @@ class TokenPermissions(Forwarding):
 
     async def permission(self, repository: Repository, login: str) -> Permission:
         if (name := service_name(login)) is None:
-            return await super().permission(repository, login)
+            return await self._github.permission(repository, login)
         async with self._store.reading() as tx:
             token = await tx.tokens.named(name, self._clock.now())
         if token is None or not token.grant.service or not token.grant.covers(repository):
@@ -258,14 +258,14 @@ class TokenPermissions(Forwarding):
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
         if login is None or service_name(login) is None:
-            return await super().snapshot(repository, number, login=login, head_sha=head_sha)
-        found = await super().snapshot(repository, number, login=None, head_sha=head_sha)
+            return await self._github.snapshot(repository, number, login=login, head_sha=head_sha)
+        found = await self._github.snapshot(repository, number, login=None, head_sha=head_sha)
         return replace(found, permission=await self.permission(repository, login))
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
         services = {each.number: each.login for each in requests if service_name(each.login) is not None}
         asked = [replace(each, login="") if each.number in services else each for each in requests]
-        found = dict(await super().snapshots(repository, asked))
+        found = dict(await self._github.snapshots(repository, asked))
         for number in found.keys() & services.keys():
             found[number] = replace(found[number], permission=await self.permission(repository, services[number]))
         return found

@@ -25,8 +25,6 @@ class CommitUserAnswer(ReadModel):
 
 
 class LabelAnswer(ReadModel):
-    """A label."""
-
     name: str
 
 
@@ -370,8 +368,6 @@ class ActivityAnswer(ReadModel):
 
 
 class CommentAnswer(ReadModel):
-    """A comment on a pull request."""
-
     id: int
     body: str | None = None
     user: UserAnswer | None = None
@@ -388,8 +384,6 @@ class PermissionAnswer(ReadModel):
 
 
 class _AccountAnswer(ReadModel):
-    """An account in such an answer."""
-
     login: str = ""
 
 
@@ -406,8 +400,6 @@ class AppAnswer(ReadModel):
 
 
 class InstallationAnswer(ReadModel):
-    """An installation of the App."""
-
     id: int
     account: _AccountAnswer | None = None
     html_url: str = ""
@@ -417,7 +409,6 @@ class InstallationAnswer(ReadModel):
 
     @property
     def owner(self) -> str:
-        """Return the account on which the App is installed."""
         return "" if self.account is None else self.account.login
 
 

@@ -16,8 +16,6 @@ from queue_engine.core.read_model import ReadModel
 
 
 class Part(ReadModel):
-    """A part of an answer."""
-
     model_config = ConfigDict(alias_generator=to_camel, validate_by_name=True)
 
 
@@ -127,8 +125,6 @@ class CommitPart(Part):
 
 
 class PullCommit(Part):
-    """A commit of the pull request."""
-
     commit: CommitPart
 
 
@@ -168,8 +164,6 @@ class PageInfo(Part):
 
 
 class Threads(Part):
-    """A page of conversations."""
-
     nodes: tuple[Thread | None, ...] | None = None
     page_info: PageInfo
 

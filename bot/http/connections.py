@@ -140,7 +140,6 @@ class Connections:
         self._held -= size
 
     def closed(self, client: Client) -> None:
-        """Forget a connection."""
         self._open.pop(client, None)
 
 

@@ -42,7 +42,6 @@ class ProtocolError(Exception):
         self.data = data
 
     def answer(self, request_id: Any = None) -> dict[str, Any]:
-        """Return the message that answers the request of this id."""
         error = {"code": self.code, "message": str(self)} | ({} if self.data is None else {"data": self.data})
         return {"jsonrpc": "2.0", "id": request_id, "error": error}
 

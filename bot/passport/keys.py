@@ -98,8 +98,6 @@ KEYS_PATH = "/.well-known/imq-keys.json"
 
 
 class PublishedKeys:
-    """Serves the public keys."""
-
     def __init__(self, engine: Engine, own: PassportKeys) -> None:
         self._engine, self._own = engine, own
 

@@ -103,8 +103,8 @@ class Bot:
         alone = role == "run" and self.database.dialect == "sqlite"
         self.passport_keys = PassportKeys(settings.github_private_key, settings.secret_key, settings.former_secret_key)
         self.gateway = self._gateway(None if alone else SharedPace(self._store, owner))
-        compared = GitHubReads(self.gateway, self._store, clock, meter=self.metrics)
-        self._github = TokenPermissions(compared, self._store, clock)
+        compared = GitHubReads(self.gateway, self._store, clock, meter=self.metrics)  # type: ignore[abstract]
+        self._github = TokenPermissions(compared, self._store, clock)  # type: ignore[abstract]
         """GitHub as all parts call it, so that no part uses an answer older than the known facts."""
         self.engine = self._engine(owner)
         self.feed, self.watch = create_feed(self.engine)
@@ -154,7 +154,6 @@ class Bot:
                 await shorten_waits(change, self.settings.lease * _OUTBOX_LEASES)
 
     def application(self) -> web.Application:
-        """Create the web application of this process."""
         proxy = UntrustedProxy(ClientAddresses(self.settings.trusted_proxies, self.settings.client_header))
         receiver = Receiver(
             secret=self.settings.github_webhook_secret,

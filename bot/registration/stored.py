@@ -41,18 +41,14 @@ class OneTimeSecrets(Protocol):
 
 
 class MemorySecrets:
-    """Secrets in the memory of one process."""
-
     def __init__(self) -> None:
         self._code = format_code(secrets.token_bytes(_CODE_BYTES))
         self._state: str | None = None
 
     async def code(self) -> str:
-        """Return the code."""
         return self._code
 
     async def use_code(self, given: str) -> bool:
-        """Use the code."""
         if not same_code(given, self._code):
             return False
         self._code = format_code(secrets.token_bytes(_CODE_BYTES))
@@ -63,7 +59,6 @@ class MemorySecrets:
         self._state = digest(state)
 
     async def finish(self, state: str) -> bool:
-        """Use the state."""
         expected, self._state = self._state, None
         if expected is not None and hmac.compare_digest(expected, digest(state)):
             return True
@@ -179,11 +174,9 @@ class StoredSecrets:
         self._key = derive_secret(secret_key.get_secret_value(), _CODE)
 
     async def code(self) -> str:
-        """Return the code."""
         return self._code_of(await self._registration())
 
     async def use_code(self, given: str) -> bool:
-        """Use the code."""
         found = await self._registration()
         if not same_code(given, self._code_of(found)):
             return False
@@ -191,13 +184,11 @@ class StoredSecrets:
             return await tx.github_secrets.renew(found.nonce, secrets.token_hex(32))
 
     async def begin(self, state: str) -> None:
-        """Expect the state."""
         await self._registration()
         async with self._store.transaction() as tx:
             await tx.github_secrets.expect(digest(state))
 
     async def finish(self, state: str) -> bool:
-        """Use the state."""
         async with self._store.transaction() as tx:
             return await tx.github_secrets.finish(digest(state))
 

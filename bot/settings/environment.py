@@ -121,7 +121,6 @@ def _app_id(value: str) -> str:
 
 
 def _secret(check: Callable[[str], str]) -> AfterValidator:
-    """Return the validator of a secret by its text."""
     return AfterValidator(lambda value: SecretStr(check(value.get_secret_value())))
 
 
@@ -135,8 +134,6 @@ _RelayUrl = Annotated[str, AfterValidator(relay_url)]
 
 
 class PageSettings(BaseModel):
-    """The settings of pages."""
-
     model_config = ConfigDict(frozen=True, validate_default=True, defer_build=True)
 
     client_id: Annotated[str, AfterValidator(_client_id)] | None = Field(None, validation_alias="IMQ_GITHUB_CLIENT_ID")
@@ -166,7 +163,6 @@ class PageSettings(BaseModel):
         return client_header(self.proxies)
 
     def is_operator(self, person_id: int, login: str) -> bool:
-        """Return whether IMQ_OPERATORS names this person."""
         named = _names(self.operators)
         return str(person_id) in named or (not login.isdecimal() and login.casefold() in named)
 
@@ -377,7 +373,6 @@ class Settings(HostSettings):
     )
 
     def policy(self) -> Policy:
-        """Return the policy with the App's id."""
         return replace(super().policy(), own_app=int(self.github_app_id))
 
 
@@ -444,7 +439,6 @@ def _load(kind: type[_S], environ: Mapping[str, str]) -> _S:
 
 
 def _set_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are set."""
     return {name: value for name, value in environ.items() if value}
 
 

@@ -76,8 +76,6 @@ _Event = Annotated[EventKind, BeforeValidator(_event)]
 
 
 class _Entry(BaseModel):
-    """One entry of the list."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
     name: str = Field(pattern=f"^{_NAME.pattern}$")

@@ -125,7 +125,6 @@ def fill(template: str, notice: Notice) -> str:
 
 
 def names_of(notice: Notice) -> Names:
-    """Return the base branch and the labels that a notice names."""
     return Names(notice.base_branch, notice.trigger_label, notice.fix_labels)
 
 

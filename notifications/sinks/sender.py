@@ -88,7 +88,6 @@ class SinkSender:
         return dict.fromkeys(SINK_JOBS.values(), self.send)
 
     async def send(self, job: Job) -> Outcome | None:
-        """Send the message of a job."""
         name = str(job.request["sink"])
         sink = self._sinks.get(name)
         if sink is None:

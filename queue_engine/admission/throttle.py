@@ -200,7 +200,6 @@ async def queued_by_others(engine: Engine, webhook: LabelRequest) -> bool:
 
 
 async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:
-    """Return the pull requests with a throttled label."""
     requests = await tx.jobs.unfinished_requests(THROTTLED_LABEL_JOB, _process_of(repository_id, ""))
     return {int(request["number"]) for request in requests}
 

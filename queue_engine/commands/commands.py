@@ -284,7 +284,6 @@ _JOINING = frozenset(
 
 
 def may_join(commands: Iterable[str]) -> bool:
-    """Whether one of these commands may queue a pull request."""
     parsed = map(read, commands)
     return any(isinstance(each, CommandRequest) and each.command.name in _JOINING for each in parsed)
 

@@ -94,7 +94,6 @@ class CommandContext:
 
     @property
     def repository(self) -> Repository:
-        """The repository of the pull request."""
         return self.case.repository
 
     @property
@@ -114,7 +113,6 @@ class CommandContext:
 
     @property
     def pull(self) -> PullRequest:
-        """Return the pull request."""
         return self.taken.pull
 
     async def permission(self) -> Permission:

@@ -43,5 +43,4 @@ class HeadConsent:
 
 
 def heads_of(ledger: Iterable[HeadConsent]) -> frozenset[str]:
-    """Return the heads with consent."""
     return frozenset(each.head_sha for each in ledger)

@@ -570,12 +570,10 @@ class FailingCheck:
     jobs: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return the check as data of an event."""
         return asdict(self) | {"jobs": list(self.jobs)}
 
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> Self:
-        """Read a check from the data of an event."""
         return cls(data["check"], data["url"], tuple(data["jobs"]))
 
     @classmethod
@@ -585,5 +583,4 @@ class FailingCheck:
 
 
 def as_data(failing: Iterable[FailingCheck]) -> list[dict[str, Any]]:
-    """Return failing checks as data of an event."""
     return [each.as_data() for each in failing]

@@ -1,8 +1,8 @@
 """The three ports to GitHub: reads, writes, comments. The gateway in `bot` answers them over HTTP.
 
 Every method raises the errors of `queue_engine.domain.errors` and no others, and has its time limit in the gateway.
-Methods that write may have happened although they raised `Unavailable`. No method of a port itself is ever called: its
-body is such that type checkers let `Forwarding` inherit it, which hands every call on.
+Methods that write may have happened although they raised `Unavailable`. Type checkers take a subclass of `Forwarding`
+for abstract, which has every method only at runtime.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -105,21 +105,18 @@ class Files(Protocol):
 
         Empty where GitHub shows no complete text. Raises NotFound for a missing commit, Forbidden without GraphQL.
         """
-        raise AssertionError
 
     async def texts(self, repository: Repository, commit: str, paths: Sequence[str]) -> Mapping[str, str]:
         """The text of those of these files that a commit has, by their paths, in one query of GraphQL.
 
         Empty where GitHub shows no complete text. Raises Forbidden without GraphQL.
         """
-        raise AssertionError
 
     async def paths(self, repository: Repository, commit: str) -> Sequence[str] | None:
         """`GET /repos/{o}/{r}/git/trees/{sha}`: the paths of all files of a commit; None where GitHub cuts them off.
 
         Without empty files. GitHub lists 100,000 entries (docs: "Get a tree").
         """
-        raise AssertionError
 
 
 class Reads(Files, Protocol):
@@ -127,7 +124,6 @@ class Reads(Files, Protocol):
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """`GET /repos/{o}/{r}/pulls/{n}`. Asking also makes GitHub compute `mergeable`."""
-        raise AssertionError
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -136,51 +132,42 @@ class Reads(Files, Protocol):
 
         With `head_sha`, the expected head, GitHub compares it with the base too. Missing fields are None.
         """
-        raise AssertionError
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
         """Read the snapshots of several pull requests in few queries of GraphQL, by their numbers.
 
         Those that GitHub does not show so are missing: `snapshot` reads them, and raises their errors.
         """
-        raise AssertionError
 
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
         """`GET /repos/{o}/{r}/compare/{base}...{head}`: base tip, merge base, and the head commit, in one request."""
-        raise AssertionError
 
     async def changed_paths(self, repository: Repository, base: str, before: str, after: str) -> frozenset[str] | None:
         """`GET /repos/{o}/{r}/compare/{before}...{after}`: former and new paths of the files that changed on a base.
 
         None if GitHub does not list all, or `after` does not contain `before`.
         """
-        raise AssertionError
 
     async def paths_of_head(self, repository: Repository, base: str, tip: str, head_sha: str) -> frozenset[str] | None:
         """`GET /repos/{o}/{r}/compare/{tip}...{head}`: former and new paths of the files that a pull request changes.
 
         These count from the commit at which it left the base. None if GitHub does not list all.
         """
-        raise AssertionError
 
     async def differing_paths(self, repository: Repository, tree: str, landed: Commit) -> frozenset[str] | None:
         """`GET /repos/{o}/{r}/git/trees/{sha}` of both trees: the files in which they differ.
 
         None if GitHub does not list all.
         """
-        raise AssertionError
 
     async def commit(self, repository: Repository, sha: str) -> Commit:
         """`GET /repos/{o}/{r}/git/commits/{sha}`."""
-        raise AssertionError
 
     async def permission(self, repository: Repository, login: str) -> Permission:
         """`GET /repos/{o}/{r}/collaborators/{u}/permission`, never cached. An unknown person has none."""
-        raise AssertionError
 
     async def login_of(self, repository: Repository, person_id: int) -> str | None:
         """`GET /user/{account_id}`: the present login of an account; None if the account was deleted."""
-        raise AssertionError
 
     async def branch_rules(self, repository: Repository, base_branch: str, *, kept: bool = False) -> BranchRules:
         """Classic protection (branch object) and rulesets together; cached for two hours.
@@ -188,30 +175,24 @@ class Reads(Files, Protocol):
         `forget_rules` drops the cache. Soon after a change only `kept` takes what was read seconds ago, for those who
         land nothing. Raises NotFound when the branch does not exist.
         """
-        raise AssertionError
 
     def cached_rules(self, repository: Repository, base_branch: str) -> BranchRules | None:
         """Return the cached rules; None if `branch_rules` would read them."""
-        raise AssertionError
 
     async def is_guarded(self, repository: Repository, branch: str, default_branch: str) -> bool:
         """Whether rulesets keep others from pushing to this branch, while IMQ may bypass them; cached like rules.
 
         `default_branch` is that of the repository; "" if it is not known.
         """
-        raise AssertionError
 
     def forget_token(self, installation_id: int) -> None:
         """Drop the installation's cached token after a change of permissions: a token keeps those of its creation."""
-        raise AssertionError
 
     def forget_rules(self, repository_id: int) -> None:
         """Drop the cached rules of this repository, after a webhook about a change."""
-        raise AssertionError
 
     def expire_rules(self, repository_id: int) -> None:
         """Drop the cached rules of this repository some seconds after they were read; at once if that is past."""
-        raise AssertionError
 
     async def check_reports(
         self, repository: Repository, sha: str, required: Collection[RequiredCheck]
@@ -224,11 +205,9 @@ class Reads(Files, Protocol):
         The gateway reads no statuses when every `required` check is bound to an App and has a run of it: no status can
         change the verdict then.
         """
-        raise AssertionError
 
     async def workflow_runs(self, repository: Repository, sha: str) -> tuple[WorkflowRun, ...]:
         """`GET .../actions/runs?head_sha=`: also runs that await approval; none where IMQ may not read them."""
-        raise AssertionError
 
     async def job_labels(self, repository: Repository, reports: Sequence[CheckReport]) -> JobLabels:
         """The labels of the runners of these jobs, as far as GitHub shows them.
@@ -236,7 +215,6 @@ class Reads(Files, Protocol):
         `GET .../actions/jobs/{id}`, and for several `GET .../actions/runs/{id}/jobs`: for each workflow run with jobs
         whose labels IMQ did not read on this day. `GET /repositories/{id}` once a day.
         """
-        raise AssertionError
 
     async def cancelled_for(self, repository: Repository, check_run: int) -> tuple[str, ...]:
         """The concurrency group for whose newer run GitHub cancelled this job, then the runs of that group under way.
@@ -244,11 +222,9 @@ class Reads(Files, Protocol):
         `GET .../check-runs/{id}/annotations`, then `GET .../actions/concurrency_groups/{name}`. Empty where GitHub
         names no group, as after a person's cancellation.
         """
-        raise AssertionError
 
     async def not_started(self, repository: Repository, check_run: int) -> str | None:
         """GitHub's message if it did not start this job (`GET .../check-runs/{id}/annotations`); None if it did."""
-        raise AssertionError
 
     async def failed_tests(self, repository: Repository, check_runs: Sequence[int]) -> tuple[str, ...]:
         """The tests that failed in these jobs, as annotations or JUnit reports in artifacts of their run name them.
@@ -256,11 +232,9 @@ class Reads(Files, Protocol):
         `GET .../check-runs/{id}/annotations` of each; then of the first one's run up to three artifacts, whose archives
         are read within limits of size, ratio and count. None where nothing names any, or IMQ may not read it.
         """
-        raise AssertionError
 
     async def check_suites(self, repository: Repository, sha: str) -> tuple[CheckSuite, ...]:
         """`GET /repos/{o}/{r}/commits/{ref}/check-suites`: the suites of all Apps on a commit."""
-        raise AssertionError
 
     async def reports_elsewhere(
         self, repository: Repository, base_branch: str | None, head_sha: str, wanted: Collection[RequiredCheck]
@@ -270,7 +244,6 @@ class Reads(Files, Protocol):
         Without a base branch, those of pull requests alone.
         Reads one commit after the other until every wanted check is found, eleven at most.
         """
-        raise AssertionError
 
     async def configuration(self, repository: Repository, base_branch: str | None) -> str | None:
         """The text of `.github/imq.yml` at the tip of this branch, or of the repository's default branch.
@@ -278,7 +251,6 @@ class Reads(Files, Protocol):
         `base_branch` may also be a commit. None if there is no such file. Raises NotFound for a branch or commit that
         does not exist, and Invalid when the path is no file, or the file no text.
         """
-        raise AssertionError
 
     async def configurations(
         self, repositories: Sequence[Repository], tips: Mapping[int, str] = MappingProxyType({})
@@ -288,67 +260,54 @@ class Reads(Files, Protocol):
         `tips` are commits to read at. A repository is missing that GitHub does not show, and one whose file is to be
         read by itself.
         """
-        raise AssertionError
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """The text of `.github/imq.yml` in the owner's repository `.github`; None if IMQ can read no such file.
 
         At the tip of its default branch, or at this commit: raises NotFound if the commit does not exist.
         """
-        raise AssertionError
 
     async def organisation_configuration_is_reviewed(self, repository: Repository) -> bool:
         """Whether the rules require an approving review before the default branch of the owner's `.github` changes.
 
         False where IMQ cannot know: the repository has another owner by now, or IMQ may not read its rules.
         """
-        raise AssertionError
 
     async def reviews(self, repository: Repository, number: int) -> tuple[Review, ...]:
         """`GET /repos/{o}/{r}/pulls/{n}/reviews`, all pages, oldest first."""
-        raise AssertionError
 
     async def commit_texts(self, repository: Repository, number: int, *, author: str) -> CommitHistory:
         """`GET /repos/{o}/{r}/pulls/{n}/commits`: titles and authors, without the account `author`."""
-        raise AssertionError
 
     async def unsigned_commits(self, repository: Repository, number: int) -> tuple[str, ...]:
         """The same list: SHAs of the commits without a valid signature, by GitHub's verification, oldest first.
 
         Commits that GitHub could not verify just then, or without a verification, are not among them.
         """
-        raise AssertionError
 
     async def stack_members(self, repository: Repository, branch: str) -> tuple[StackMember, ...]:
         """`GET /repos/{o}/{r}/pulls` by head: the open pull requests whose head is this branch of the repository."""
-        raise AssertionError
 
     async def is_in_use(self, repository: Repository, branch: str) -> bool:
         """`GET /repos/{o}/{r}/pulls` by base, then by head: whether an open pull request needs this branch."""
-        raise AssertionError
 
     async def branch_tip(self, repository: Repository, branch: str) -> Branch | None:
         """`GET /repos/{o}/{r}/branches/{branch}`; None if there is no such branch."""
-        raise AssertionError
 
     async def ref_target(self, repository: Repository, ref: str) -> str | None:
         """`GET /repos/{o}/{r}/git/ref/{ref}`: the object that a ref such as `refs/notes/x` points at; None: no ref."""
-        raise AssertionError
 
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         """Numbers of the open pull requests with this label, oldest first (`GET /repos/{o}/{r}/issues`, all pages)."""
-        raise AssertionError
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
         """The hundred open pull requests that changed last (`GET /repos/{o}/{r}/pulls`), each without `mergeable`."""
-        raise AssertionError
 
     async def own_comments(self, repository: Repository, since: datetime) -> OwnComments:
         """IMQ's own comments that changed since, among the repository's last 300 comments.
 
         `GET /repos/{o}/{r}/issues/comments`, at most three requests.
         """
-        raise AssertionError
 
     async def own_check_runs(
         self, repository: Repository, heads: Collection[str]
@@ -357,31 +316,24 @@ class Reads(Files, Protocol):
 
         A commit is missing if GitHub does not show its checks.
         """
-        raise AssertionError
 
     async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """As `Comments` says."""
-        raise AssertionError
 
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if the history has no such event."""
-        raise AssertionError
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
         """`GET /repos/{o}/{r}/activity` of its head branch, newest first; empty where IMQ may not read it."""
-        raise AssertionError
 
     async def installations(self) -> tuple[int, ...]:
         """The installations that are not suspended (`GET /app/installations`)."""
-        raise AssertionError
 
     async def repositories(self, installation_id: int) -> tuple[Repository, ...]:
         """The repositories of an installation that are not archived (`GET /installation/repositories`)."""
-        raise AssertionError
 
     async def repository(self, repository: Repository) -> RepositoryState:
         """`GET /repositories/{id}`: the repository of this id, by its present name."""
-        raise AssertionError
 
     async def deliveries(self, cursor: str | None) -> tuple[tuple[Delivery, ...], str | None]:
         """A page of attempts to deliver webhooks, newest first, and the cursor of the next page if there is one.
@@ -389,30 +341,24 @@ class Reads(Files, Protocol):
         `GET /app/hook/deliveries`, without its filter by status, which is documented as 400 to 599: an attempt that
         never reached IMQ may have no such code.
         """
-        raise AssertionError
 
     async def own_login(self) -> str:
         """The login of the App, `slug[bot]`, from `GET /app`; read once."""
-        raise AssertionError
 
     async def candidate_branches(self, repository: Repository) -> Mapping[str, str]:
         """The branches that are named like those of candidates, with their tips (`GET /git/matching-refs/heads/imq`).
 
         Names prove nothing: `branch_pushes` says who made a branch.
         """
-        raise AssertionError
 
     async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
         """`GET /repos/{o}/{r}/activity` of a branch, newest first; empty where IMQ may not read it."""
-        raise AssertionError
 
     async def refuses_outdated(self, repository: Repository, base_branch: str) -> bool:
         """Whether rules refuse IMQ's merge of a head without the base's tip; one request for each such ruleset."""
-        raise AssertionError
 
     async def pending_merge(self, repository: Repository, number: int, uuid: str) -> PendingMerge:
         """`GET /repos/{o}/{r}/pulls/{n}/merge-async/{uuid}`; GitHub keeps the result for a day, then NotFound."""
-        raise AssertionError
 
 
 class Writes(Protocol):
@@ -420,40 +366,33 @@ class Writes(Protocol):
 
     async def prepare_writes(self, repository: Repository) -> None:
         """Get the token for writes to this repository in advance, so the next write need not wait. Never raises."""
-        raise AssertionError
 
     async def update_branch(self, repository: Repository, number: int, expected_head: str) -> None:
         """`PUT /repos/{o}/{r}/pulls/{n}/update-branch`; the new head appears later.
 
         Raises Invalid for a head that moved, nothing to update, or a conflict; Forbidden without access to a fork.
         """
-        raise AssertionError
 
     async def rerun(self, repository: Repository, actions_run: int) -> None:
         """`POST .../actions/runs/{id}/rerun-failed-jobs`: run the failed jobs of a workflow run again.
 
         IMQ can rerun nothing else: GitHub lets no App rerequest another App's check run.
         """
-        raise AssertionError
 
     async def cancel_run(self, repository: Repository, actions_run: int) -> None:
         """`POST .../actions/runs/{id}/cancel`. Raises HeadConflict (409) for a run that has ended."""
-        raise AssertionError
 
     async def delete_branch(self, repository: Repository, branch: str) -> None:
         """`DELETE /repos/{o}/{r}/git/refs/heads/{branch}`; a missing branch is no error."""
-        raise AssertionError
 
     async def delete_ref(self, repository: Repository, ref: str) -> None:
         """`DELETE /repos/{o}/{r}/git/{ref}`, of any ref such as `refs/notes/x`; a missing one is no error."""
-        raise AssertionError
 
     async def create_ref(self, repository: Repository, ref: str, sha: str) -> None:
         """`POST /repos/{o}/{r}/git/refs`, of any ref such as `refs/imq/x`.
 
         Raises HeadConflict if it is there, NotFound if GitHub lacks the object, and Invalid for any other refusal.
         """
-        raise AssertionError
 
     async def write_notes(self, repository: Repository, onto: Commit | None, notes: Mapping[str, str]) -> Commit:
         """Add git notes by their commits to `refs/notes/imq`, whose present commit is `onto`; returns the new one.
@@ -461,19 +400,15 @@ class Writes(Protocol):
         `POST .../git/trees`, `POST .../git/commits`, `PATCH .../git/refs/notes/imq`: three requests for all notes.
         Raises HeadConflict if the ref is elsewhere.
         """
-        raise AssertionError
 
     async def react(self, repository: Repository, comment_id: int, content: str) -> None:
         """`POST /repos/{o}/{r}/issues/comments/{id}/reactions`; an existing reaction is no error."""
-        raise AssertionError
 
     async def create_label(self, repository: Repository, name: str, color: str, description: str) -> bool:
         """`POST /repos/{o}/{r}/labels`; False if the repository has a label of this name. Raises Forbidden."""
-        raise AssertionError
 
     async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
         """Disable GitHub's auto-merge of a pull request (GraphQL); False if it was not enabled. Raises Forbidden."""
-        raise AssertionError
 
     async def revert_pull_request(
         self, repository: Repository, node_id: str, title: str, body: str
@@ -483,15 +418,12 @@ class Writes(Protocol):
         Returns its number, its branch and its commit, whose message is empty where the answer lacks it. Raises Invalid
         where GitHub cannot revert it, as by a conflict, and Forbidden without the permission.
         """
-        raise AssertionError
 
     async def redeliver(self, number: int) -> None:
         """Redeliver one webhook, as GitHub never does by itself (`POST /app/hook/deliveries/{id}/attempts`)."""
-        raise AssertionError
 
     async def create_branch(self, repository: Repository, branch: str, sha: str) -> None:
         """`POST /repos/{o}/{r}/git/refs`. Raises Invalid if the branch exists, or a rule forbids it."""
-        raise AssertionError
 
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
         """`POST /repos/{o}/{r}/merges`: merge a commit into a branch. None if the branch contains it (204).
@@ -499,11 +431,9 @@ class Writes(Protocol):
         Raises HeadConflict for a conflict, NotFound for a missing commit or branch, Forbidden for a permission, and
         Invalid by rules.
         """
-        raise AssertionError
 
     async def create_commit(self, repository: Repository, tree: str, parents: Sequence[str], message: str) -> Commit:
         """`POST /repos/{o}/{r}/git/commits`, without author and committer, so that GitHub signs it."""
-        raise AssertionError
 
     async def update_refs(self, repository: Repository, updates: Sequence[BranchUpdate]) -> None:
         """GraphQL `updateRefs`: all moves or none. Raises HeadConflict if a tip is another, MergeError by a rule.
@@ -511,18 +441,15 @@ class Writes(Protocol):
         GitHub gives both one type, and documents no words: after either error read the tips before deciding. Raises
         Forbidden for a permission, and where GitHub has no such mutation.
         """
-        raise AssertionError
 
     async def open_draft(self, repository: Repository, head: str, base: str, title: str, body: str) -> int:
         """`POST /repos/{o}/{r}/pulls` as a draft, or as no draft where the repository has none. Returns its number.
 
         Returns the number of the open one if this head has one already.
         """
-        raise AssertionError
 
     async def close_pull_request(self, repository: Repository, number: int) -> None:
         """`PATCH /repos/{o}/{r}/pulls/{n}`; a closed one is no error."""
-        raise AssertionError
 
     async def dispatch_workflow(
         self, repository: Repository, path: str, branch: str, inputs: Mapping[str, str]
@@ -531,7 +458,6 @@ class Writes(Protocol):
 
         Raises Forbidden without the permission `actions: write`. The new run is found by its branch and event.
         """
-        raise AssertionError
 
     async def merge(
         self,
@@ -544,7 +470,6 @@ class Writes(Protocol):
         body: str | None = None,
     ) -> str:
         """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
-        raise AssertionError
 
     async def merge_in_background(
         self,
@@ -561,7 +486,6 @@ class Writes(Protocol):
         A repetition is harmless: GitHub answers with the request that is under way (409), or the commit (200). Raises
         NotFound where GitHub does not offer it.
         """
-        raise AssertionError
 
 
 class Comments(Protocol):
@@ -573,41 +497,32 @@ class Comments(Protocol):
         Merges go before comments. Raises `CommentLimitError` where the merges that `working(yields_to=...)` names need
         the rest of the content that GitHub lets the installation create.
         """
-        raise AssertionError
 
     async def update_comment(self, repository: Repository, comment_id: int, body: str) -> None:
         """`PATCH .../issues/comments/{id}`. Raises NotFound when somebody deleted it."""
-        raise AssertionError
 
     async def delete_comment(self, repository: Repository, comment_id: int) -> bool:
         """`DELETE .../issues/comments/{id}`. Returns whether the comment existed."""
-        raise AssertionError
 
     async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """IMQ's own comments on this pull request whose body contains `marker`, by id, oldest first; all pages."""
-        raise AssertionError
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """`POST .../check-runs` with GitHub's fields (name, head_sha, external_id, status, ...). Returns the id."""
-        raise AssertionError
 
     async def update_check_run(self, repository: Repository, check_run_id: int, check_run: Mapping[str, Any]) -> None:
         """`PATCH .../check-runs/{id}`. Raises NotFound when GitHub no longer knows it."""
-        raise AssertionError
 
     async def find_check_run(
         self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
     ) -> int | None:
         """The id of IMQ's own check run on this commit with this external id; if `unfinished`, only while it runs."""
-        raise AssertionError
 
     async def add_label(self, repository: Repository, number: int, label: str) -> None:
         """`POST /repos/{o}/{r}/issues/{n}/labels`; an existing label is no error."""
-        raise AssertionError
 
     async def remove_label(self, repository: Repository, number: int, label: str) -> None:
         """`DELETE /repos/{o}/{r}/issues/{n}/labels/{name}`; a missing label is no error."""
-        raise AssertionError
 
 
 class GitHub(Reads, Writes, Protocol):

@@ -44,15 +44,12 @@ class Webhook(ReadModel):
 
 
 class RepositoryWebhook(Webhook):
-    """An event of one repository."""
-
     repository_id: int
     owner: str
     name: str
 
     @property
     def repository(self) -> Repository:
-        """The repository."""
         return Repository(self.repository_id, self.owner, self.name, self.installation_id)
 
 
@@ -71,15 +68,11 @@ class RequestRetry:
 
 
 class PullRequestWebhook(RepositoryWebhook):
-    """An event of one pull request."""
-
     number: int
     attempt: RequestRetry = Field(default=RequestRetry(), exclude=True)
 
 
 class CommitWebhook(RepositoryWebhook):
-    """An event of one commit."""
-
     head_sha: str
 
 
@@ -148,8 +141,6 @@ class ConversationReady(PullRequestWebhook):
 
 
 class CommandWebhook(PullRequestWebhook):
-    """A person's text with commands in it."""
-
     sender: str
     commands: tuple[str, ...]
     """Its lines that are commands, without the slash."""

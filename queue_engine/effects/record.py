@@ -110,7 +110,6 @@ async def _load_cause(
 
 
 def is_bot(login: str | None) -> bool:
-    """Whether a login is that of a GitHub App."""
     return login is not None and login.endswith("[bot]")
 
 
@@ -129,7 +128,6 @@ async def _known(change: Change, entry: Entry) -> list[Known]:
 
 
 def _as_event_data(cause: Cause | None, new_commits: NewCommits | None) -> dict[str, Any]:
-    """Return the cause as data of an event."""
     data: dict[str, Any] = {} if new_commits is None else {"new_commits": asdict(new_commits)}
     if cause is None:
         return data
@@ -253,7 +251,6 @@ AUTO_MERGE_JOB = "disable_auto_merge"
 
 
 async def disable_later(change: Change, repository: Repository, number: int) -> None:
-    """Enqueue the job that disables the auto-merge of this pull request."""
     await change.tx.jobs.enqueue_once(
         kind=AUTO_MERGE_JOB,
         request={"repository": asdict(repository), "number": number},

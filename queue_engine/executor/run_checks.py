@@ -403,7 +403,6 @@ def kept(run: Run, checks: Sequence[CheckReport]) -> tuple[Mapping[str, Any], ..
 
 
 def _key_of_check(report: CheckReport) -> str:
-    """Name a check by its App and name."""
     return former_names([report])[0]
 
 

@@ -525,7 +525,6 @@ class TrainState:
         return [entry for each in run.members if (entry := self.entry_of(each)) is not None]
 
     def find(self, run_id: int) -> Run:
-        """Return a run by its id."""
         return next(each for each in self.runs if each.id == run_id)
 
     async def end(self, run: Run, memory: Memory, *, why: str, kept: bool = True) -> None:

@@ -156,7 +156,6 @@ def _order_after(
 
 
 def _order_of(entry: Entry) -> tuple[tuple[str, ...], EntryOrder]:
-    """Return the entry's trusted labels and its order."""
     return entry.trusted_labels, EntryOrder(**{each.name: getattr(entry, each.name) for each in fields(EntryOrder)})
 
 

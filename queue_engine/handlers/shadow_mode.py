@@ -29,7 +29,8 @@ class ShadowHandler:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._pulls = ShadowPulls(replace(engine, github=ReadOnly(cast(GitHubPorts, engine.github))))
+        github = ReadOnly(cast(GitHubPorts, engine.github))  # type: ignore[abstract]
+        self._pulls = ShadowPulls(replace(engine, github=github))
         self._modes = MicroBatch(self._stored_modes)
 
     async def drain(self) -> None:

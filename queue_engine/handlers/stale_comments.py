@@ -330,7 +330,6 @@ async def _end_check_run(engine: Engine, repository: Repository, number: int, he
 
 
 def is_landing(comment: OwnComment) -> bool:
-    """Whether a comment says that its pull request landed."""
     return kind_of(comment.body) == NoticeKind.LANDED
 
 

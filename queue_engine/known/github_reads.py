@@ -226,7 +226,6 @@ class GitHubReads(OwnWrites):
         return tuple(pull for pull in pulls if pull is not None)
 
     async def comparison(self, repository: Repository, base_branch: str, head_sha: str) -> Comparison:
-        """Compare the base's tip."""
         ask = partial(self._github.comparison, repository, base_branch, head_sha)
         return await self._compared(
             repository,

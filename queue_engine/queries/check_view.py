@@ -17,8 +17,6 @@ SLOW_FACTOR = 2
 
 
 class CheckStatus(StrEnum):
-    """The state of a check."""
-
     WAITING = "waiting"
     """Nothing says that the check has started."""
     RUNNING = "running"
@@ -30,8 +28,6 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
-    """One check of a run."""
-
     name: str
     status: CheckStatus
     url: str | None

@@ -55,8 +55,6 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestHistory:
-    """A part of the history of a pull request."""
-
     events: tuple[TimelineEvent, ...]
     """Newest first."""
     runs: tuple[RunRecord, ...]

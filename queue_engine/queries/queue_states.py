@@ -106,7 +106,6 @@ class BlockerState:
 
 
 def blocker_states(queue: Queue, blockers: tuple[Blocker, ...]) -> tuple[BlockerState, ...]:
-    """Describe the blockers of a queue."""
     return tuple(_state(queue, blocker) for blocker in blockers)
 
 
@@ -439,7 +438,6 @@ class QueueRuns:
 
 
 async def load_runs(tx: Transaction, queue: Queue, policy: Policy | None, now: datetime) -> QueueRuns:
-    """Load a queue."""
     status = await load_queue(tx, queue, policy, now)
     repository_id, branch = queue.repository.id, queue.base_branch
     usual = await load_usual_times(tx, repository_id, branch)

@@ -43,8 +43,6 @@ class TrainBlocker:
 
 @dataclass(frozen=True, slots=True)
 class TrainStatus:
-    """The trains of one queue."""
-
     runs: tuple[Run, ...] = ()
     """Active runs, and runs that passed and have not landed, oldest first."""
     failed: tuple[FailingMembers, ...] = ()

@@ -95,8 +95,6 @@ def _page(what: Select[Any], table: Any) -> Select[Any]:
 
 
 class ActionRecords(TableStore):
-    """The records, on one connection."""
-
     async def add(
         self,
         action: ActionKind,

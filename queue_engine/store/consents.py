@@ -27,8 +27,6 @@ Ledgers = MutableMapping[str, tuple[HeadConsent, ...]]
 
 
 class Consents:
-    """The ledger, on one connection."""
-
     def __init__(self, connection: AsyncConnection, verified: Ledgers | None = None) -> None:
         """`verified` has what this process read before merges, for their landings a moment later."""
         self._connection = connection

@@ -31,8 +31,6 @@ _WAITING = select(culprits.c.queue_id).where(
 
 
 class Culprits:
-    """The searches, on one connection."""
-
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
@@ -74,7 +72,6 @@ def _values(search: CulpritRecord) -> dict[str, Any]:
 
 
 def as_data(search: CulpritRecord) -> dict[str, Any]:
-    """Return a search as JSON data."""
     data: dict[str, Any] = adapter(CulpritRecord).dump_python(search, mode="json", exclude_none=True)
     return data
 

@@ -144,8 +144,6 @@ _PURGE_DAYS = [
 
 
 class Departures(TableStore):
-    """The departures, on one connection."""
-
     async def put(self, departure: Departure) -> None:
         """Store a departure; nothing changes if it is stored already."""
         key = {
@@ -219,7 +217,6 @@ def departure_row(departure: Departure, *, is_last: bool) -> dict[str, Any]:
 
 
 def departure_in(row: Row[Any]) -> Departure:
-    """Read a departure from its row."""
     values = {name: row._mapping[name] for name in Departure.__dataclass_fields__}
     reason = None if row.reason is None else Reason(row.reason)
     flaky = adapter(tuple[RerunCheck, ...]).validate_python(row.flaky or ())
@@ -254,8 +251,6 @@ _PUT_MERGE = Upsert(
 
 
 class PendingMerges(TableStore):
-    """The pending merges of entries that have left, on one connection."""
-
     async def put(self, entry: Entry, now: datetime) -> None:
         """Store what an entry that leaves had tested, in place of an earlier merge of its pull request."""
         values = {name: getattr(entry, name) for name in (*_ENTRY_FIELDS, "own_check_required")}
@@ -285,7 +280,6 @@ class PendingMerges(TableStore):
         return replace(found, own_check_required=row.own_check_required)
 
     async def numbers(self, repository_id: int) -> tuple[int, ...]:
-        """Return the pull requests of a repository with such merges."""
         return tuple((await self._connection.execute(_MERGE_NUMBERS, {"its_repository": repository_id})).scalars())
 
     async def remove(self, repository_id: int, number: int) -> bool:
@@ -348,7 +342,6 @@ class DepartureQuery:
         return self.check is not None or self.job is not None
 
     def with_flaky(self, rerun: RerunCheck) -> bool:
-        """Return whether a flaky check is one that is asked for."""
         return self.check in (None, rerun.name) and (self.job is None or self.job in rerun.job_names)
 
     def conditions(self) -> list[ColumnElement[bool]]:
@@ -402,8 +395,6 @@ _LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
 
 
 class Statistics(TableStore):
-    """The sums of departures and of requests to GitHub, on one connection."""
-
     async def sums(self, query: DepartureQuery) -> Sequence[Row[Any]]:
         """Return the sums of each outcome and reason: `departures`, each `WaitKind`, CI and reruns.
 

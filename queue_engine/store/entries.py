@@ -253,8 +253,6 @@ _ADD = Upsert(
 
 
 class Entries:
-    """The entries, on one connection."""
-
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
         self._order = Order(connection)
@@ -379,7 +377,6 @@ class Entries:
         return tuple(map(tuple, await self._connection.execute(_ARRIVALS, {"its_queue": queue_id})))
 
     async def count(self, queue_id: int) -> int:
-        """Count the entries in this queue."""
         return (await self._connection.execute(_COUNT, {"its_queue": queue_id})).scalar_one()
 
     async def landable(self, installation_id: int, now: datetime) -> WaitCount:

@@ -174,8 +174,6 @@ class ProcessReport:
 
 
 class Processes(TableStore):
-    """The reports, on one connection."""
-
     async def report(self, owner: str, now: datetime, status: Mapping[str, Any], metrics: str) -> None:
         """Replace the report of this process. A process that was killed disappears after an hour."""
         values = {"seen_at": now, "status": dict(status), "metrics": metrics}

@@ -35,8 +35,6 @@ class TokenKey:
 
 
 class GitHubTokens(TableStore):
-    """The tokens, on one connection."""
-
     async def find(self, key: TokenKey) -> str | None:
         """Return the newest token, encrypted."""
         return (await self._connection.execute(_FIND, _of(key))).scalar_one_or_none()
@@ -87,8 +85,6 @@ class GitHubSecret:
 
 
 class GitHubSecrets(TableStore):
-    """The registration, on one connection."""
-
     async def find(self) -> GitHubSecret | None:
         """Return the registration; None before the first process created it."""
         row = (await self._connection.execute(_FIND_SECRET)).one_or_none()

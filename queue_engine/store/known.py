@@ -28,8 +28,6 @@ _PURGE = delete(known_facts).where(known_facts.c.at <= bindparam("before", type_
 
 
 class KnownFacts(TableStore):
-    """The known facts, on one connection."""
-
     async def record(self, repository_id: int, facts: Iterable[Fact], now: datetime) -> None:
         """Store facts of one repository, received now."""
         await self.record_all([(repository_id, fact) for fact in facts], now)

@@ -50,8 +50,6 @@ _ADD_KEY = Upsert(landing_keys, lambda insert: insert.on_conflict_do_nothing(ind
 
 
 class LandingRecords(TableStore):
-    """The records, on one connection."""
-
     async def add(self, record: Mapping[str, Any], at: datetime, key_id: str | None, signatures: Sequence[str]) -> bool:
         """Store the record of a landing, with the signatures of its passport.
 
@@ -143,8 +141,6 @@ def _read(text: str) -> Mapping[str, Any]:
 
 
 class LandingKeys(TableStore):
-    """The keys, on one connection."""
-
     async def current(self) -> LandingKey | None:
         """Return the key that signs now."""
         row = (await self._connection.execute(_CURRENT)).one_or_none()

@@ -79,8 +79,6 @@ class LandingProgress:
 
 
 class ProofMarks(TableStore):
-    """Both, on one connection."""
-
     async def of_tree(self, repository_id: int, tree: str, mark: str) -> ProofMark | None:
         """Return the mark of a tree; expired ones too, as long as their refs may be there."""
         given = {"its_repository": repository_id, "its_tree": tree, "its_mark": mark}

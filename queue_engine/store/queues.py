@@ -291,15 +291,12 @@ _GREEN = select(queues.c.green_tip).where(queues.c.id == bindparam("its_id"))
 
 
 class Queues:
-    """The queues, on one connection."""
-
     def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
         """`due` is called for every queue that is woken."""
         self._connection = connection
         self._due = due
 
     async def get(self, queue_id: int) -> Queue | None:
-        """Return the queue with this id."""
         return await self._one(_GET, its_id=queue_id)
 
     async def find(self, repository_id: int, base_branch: str) -> Queue | None:
@@ -307,7 +304,6 @@ class Queues:
         return await self._one(_FIND, its_repository=repository_id, its_branch=base_branch)
 
     async def of_pull_request(self, repository_id: int, number: int) -> Queue | None:
-        """Return the queue with this pull request's entry."""
         return await self._one(_OF_PULL_REQUEST, its_repository=repository_id, its_number=number)
 
     async def find_or_create(self, repository: Repository, base_branch: str, now: datetime) -> Queue:

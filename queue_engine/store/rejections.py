@@ -38,8 +38,6 @@ _PUT_REJECTION = Upsert(
 
 
 class Rejections(TableStore):
-    """The rejections, on one connection."""
-
     async def put(self, repository_id: int, number: int, head_sha: str, reason: Reason, now: datetime) -> None:
         """Store a rejection in place of an older one."""
         rejection = {"head_sha": head_sha, "reason": reason, "at": now}
@@ -86,7 +84,6 @@ class Throttles(TableStore):
     """The throttles, on one connection. The case of logins does not count."""
 
     async def find(self, repository_id: int, login: str) -> Throttle | None:
-        """Return the throttle of this person in a repository."""
         row = (await self._connection.execute(_FIND_THROTTLE, _of_person(repository_id, login))).one_or_none()
         return None if row is None else Throttle(row.times, row.at)
 

@@ -68,8 +68,6 @@ async def remember(connection: AsyncConnection, repository: Repository) -> None:
 
 
 class Repositories(TableStore):
-    """The repositories that IMQ knows, on one connection."""
-
     async def refresh(self, repository: Repository) -> None:
         """Store the present names and installation: queues, entries and outbox items follow."""
         await self._connection.execute(_REFRESH.on(self._connection), asdict(repository))
@@ -157,8 +155,6 @@ class ConfigFile:
 
 
 class ConfigFiles(TableStore):
-    """The files, on one connection."""
-
     async def find(self, file: str, generation: int, *, since: datetime) -> ConfigFile | None:
         """Return the file as read since then, unless its repository has another generation of settings now."""
         values = {"its_file": file, "its_generation": generation, "its_since": since}

@@ -65,8 +65,6 @@ class RequestRecord:
 
 
 class RequestStatusKind(StrEnum):
-    """Which requests a list has."""
-
     ALL = "all"
     PENDING = "pending"
     """Waiting, being worked on, and retrying."""
@@ -143,8 +141,6 @@ Place = tuple[datetime, str]
 
 
 class Requests(TableStore):
-    """The requests, on one connection."""
-
     async def add(self, records: Sequence[RequestRecord]) -> None:
         """Store these records, each in the transaction of its job. A known one stays as it is."""
         for repository in {record.repository.id: record.repository for record in records}.values():
@@ -209,7 +205,6 @@ class Requests(TableStore):
 
 
 def record_of(row: Row[Any]) -> RequestRecord:
-    """Read a record from its row."""
     return RequestRecord(
         id=row.id,
         repository=repository_of(row),

@@ -66,8 +66,6 @@ _REMOVE = delete(runs).where(_ID)
 
 
 class Runs(TableStore):
-    """The runs, on one connection."""
-
     async def add(self, run: Run) -> Run:
         """Store a new run; returns the run with its id."""
         added = await self._connection.execute(_ADD, {**_values(run), "version": 1})
@@ -110,7 +108,6 @@ class Runs(TableStore):
         return await self.of_queues([queue_id])
 
     async def of_queues(self, queue_ids: Collection[int]) -> tuple[Run, ...]:
-        """Return those of these queues."""
         return await self._read(_OF_QUEUES, its_queues=list(queue_ids))
 
     async def of_commit(self, repository_id: int, sha: str) -> tuple[Run, ...]:
@@ -164,8 +161,6 @@ _UNDER_WAY = union_all(
 
 
 class CandidateCommits(TableStore):
-    """The commits under test, on one connection."""
-
     async def under_way(self, repository_ids: Collection[int]) -> tuple[tuple[int, str, str | None], ...]:
         """Return the tests under way in these repositories: repository, head (or base) and candidate.
 

@@ -101,8 +101,6 @@ _PURGE = delete(sessions).where(
 
 
 class Sessions(TableStore):
-    """The sessions, on one connection."""
-
     async def create(self, *, person_id: int, login: str, now: datetime) -> str:
         """Create a session and return its secret, which is never stored. Ends the oldest ones beyond `MOST`."""
         others = (await self._connection.execute(_IDS, {"person": person_id})).scalars().all()
@@ -155,7 +153,6 @@ class Sessions(TableStore):
         return (await self._connection.execute(_END_ALL, {"person": person_id})).rowcount
 
     async def rename(self, person_id: int, login: str) -> None:
-        """Store the person's present login."""
         await self._connection.execute(_RENAME, {"person": person_id, "present": login})
 
     async def own(self, login: str, person_id: int) -> None:

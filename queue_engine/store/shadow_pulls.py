@@ -66,7 +66,6 @@ class Shadow(TableStore):
         return {row.id: Mode(row.mode) for row in rows if row.mode is not None}
 
     async def set_mode(self, repository: Repository, mode: Mode) -> None:
-        """Store the mode of a repository."""
         await remember(self._connection, repository)
         await self._connection.execute(_SET_MODE, {"its_repository": repository.id, "its_mode": mode.value})
 
@@ -117,7 +116,6 @@ class Shadow(TableStore):
                 await self.put(replace(pull, entry=None, due_at=None), now)
 
     async def find(self, repository_id: int, number: int) -> ShadowPull | None:
-        """Return a pull request."""
         found = await self._many(_FIND, its_repository=repository_id, its_number=number)
         return next(iter(found), None)
 
@@ -126,7 +124,6 @@ class Shadow(TableStore):
         return await self._many(_OF_COMMIT, its_repository=repository_id, its_sha=sha)
 
     async def of_branch(self, repository_id: int, base_branch: str) -> tuple[ShadowPull, ...]:
-        """Return the pull requests of a base branch."""
         return await self._many(_OF_BRANCH, its_repository=repository_id, its_branch=base_branch)
 
     async def would_be_entries(self, repository_id: int) -> tuple[Entry, ...]:

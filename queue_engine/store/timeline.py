@@ -225,7 +225,6 @@ def event_row(event: TimelineEvent) -> dict[str, Any]:
 
 
 def event_of(row: Row[Any]) -> TimelineEvent:
-    """Read an event from its row."""
     reason = None if row.reason is None else Reason(row.reason)
     return TimelineEvent(**(dict(row._mapping) | {"reason": reason, "data": row.data or {}}))
 

@@ -110,7 +110,6 @@ class TokenPolicy:
         return in_installation and (self.repositories is None or repository.id in self.repositories)
 
     def expired(self, now: datetime) -> bool:
-        """Return whether the token has expired."""
         return self.expires_at is not None and self.expires_at <= now
 
 
@@ -175,8 +174,6 @@ _NOTE_USE = update(api_tokens).where(
 
 
 class Tokens(TableStore):
-    """The tokens, on one connection."""
-
     async def create(self, name: str, grant: TokenPolicy, *, now: datetime) -> str | None:
         """Create a token and return its secret, which is never stored. None if the name is in use."""
         secret = new_secret()
@@ -230,11 +227,9 @@ class Tokens(TableStore):
         return await self._one(_BY_ID, now, its_id=token_id)
 
     async def bind(self, token: Token, *, login: str, person_id: int) -> None:
-        """Store the id and the login of the token's person."""
         await self._connection.execute(_BIND, {"its_id": token.id, "login": login, "person_id": person_id})
 
     async def note_use(self, token: Token, now: datetime) -> None:
-        """Store that the token was used now."""
         noted = {"its_id": token.id, "last_used_at": now, "now": now, "long_ago": now - _NOTED}
         await self._connection.execute(_NOTE_USE, noted)
 

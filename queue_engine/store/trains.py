@@ -28,8 +28,6 @@ class TrainMemory:
 
 
 class TrainMemories(TableStore):
-    """The memories, on one connection."""
-
     async def get(self, queue_id: int) -> TrainMemory:
         """Return the memory of this queue, empty if there is none."""
         row = (await self._connection.execute(_GET, {"its_queue": queue_id})).first()

@@ -9,8 +9,6 @@ from queue_engine.workflows.values import UNKNOWN, PatternValue, Value
 
 
 class WorkflowEvent(StrEnum):
-    """An event that starts workflows."""
-
     PUSH = "push"
     """Of the candidate's branch."""
     PULL_REQUEST = "pull_request"

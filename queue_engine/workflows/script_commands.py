@@ -122,7 +122,6 @@ class _Scanner:
             command.cases -= self._pattern()
 
     def _part(self) -> str:
-        """Read a part of a word."""
         char = self._text[self._at]
         if char == "'":
             close = self._text.find("'", self._at + 1)

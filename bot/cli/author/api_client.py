@@ -30,8 +30,6 @@ class ConnectionFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiAnswer:
-    """An answer of the API."""
-
     status: int
     body: Any
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +45,6 @@ class _AsTheyCome(HTTPErrorProcessor):
     """Let each answer through, refusals too; follow no redirect, which could take the token to another host."""
 
     def http_response(self, request: Request, response: Any) -> Any:
-        """Return the response."""
         return response
 
     https_response = http_response

@@ -24,7 +24,6 @@ class RemoteRepository:
 
     @property
     def full_name(self) -> str:
-        """Return owner and name."""
         return f"{self.owner}/{self.name}"
 
     def is_on(self, github: str) -> bool:

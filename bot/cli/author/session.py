@@ -214,7 +214,6 @@ def find_login(url: str | None) -> StoredLogin | None:
 
 
 def repository_path(full_name: str) -> str:
-    """Return the path of a repository in the API."""
     owner, _, name = full_name.partition("/")
     return f"{API}/repositories/{quote(owner, safe='')}/{quote(name, safe='')}"
 

@@ -113,5 +113,4 @@ def _end(landings: Sequence[Landing], heads: int) -> Iterator[str]:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

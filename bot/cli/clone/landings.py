@@ -307,7 +307,6 @@ class _Case:
 
     @cached_property
     def bases(self) -> list[str]:
-        """The merge bases of base and side."""
         if self._picked is not None:
             return [self._picked.parents[0]]
         return self._history.git("merge-base", "--all", self._base, self._side, codes=(0, 1)).split()

@@ -123,7 +123,6 @@ class Conditions:
                 self._made.notes.append(text)
 
     def queue(self, place: Place, conditions: Any, *, by_itself: bool) -> None:
-        """Convert the conditions of a queue."""
         leaves = list(_flat(place, conditions))
         branches = self._bases(leaves)
         if by_itself and branches:

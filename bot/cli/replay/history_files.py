@@ -212,7 +212,6 @@ class Checks:
     queued_minutes: float
 
     def estimates(self) -> dict[str, Estimate]:
-        """Estimate what the runs show."""
         return _known(
             minutes=estimates.mean(self.minutes, f"{len(self.minutes):,} commits whose checks passed"),
             billed=estimates.mean(self.billed, f"the workflow runs of {len(self.billed):,} commits"),

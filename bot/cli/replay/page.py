@@ -110,7 +110,6 @@ class _Plot:
         self._high = min(each for each in _GRID if each > highest) if logarithmic else max(1.0, highest * 1.05)
 
     def svg(self) -> str:
-        """Return the plot."""
         parts = "\n".join([*self._axes(), *self._drawn()])
         label = f"{self._title} by {self._axis}"
         return (

@@ -26,7 +26,6 @@ class TrainPolicy:
         self.trains = replace(self.trains, queue=(*self.trains.queue, Member(pull, now)))
 
     def started(self, run: int, content: tuple[int, ...], now: float) -> None:
-        """Keep the run."""
         assert self._starting is not None
         assert self._starting.content == content
         self.trains = self.trains.with_run(TrainRun(run, content, self._starting.tested, now))

@@ -150,7 +150,6 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """Return a row of the table."""
     return (row.policy, *(_cell(name, row.figures[name]) for name in MEASURES))
 
 

@@ -341,7 +341,6 @@ def endpoint(api_url: str) -> str:
 
 
 def query(api_url: str, text: str, variables: Mapping[str, Any]) -> Call:
-    """Return the request of a query."""
     return Call("POST", GRAPHQL, body={"query": text, "variables": variables}, link=endpoint(api_url))
 
 

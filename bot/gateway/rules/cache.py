@@ -242,7 +242,6 @@ class BranchRulesCache:
             self.forget(repository_id)
 
     def forget(self, repository_id: int) -> None:
-        """Drop the cached rules of this repository."""
         self._invalidations[repository_id] += 1
         self._oldest.pop(repository_id, None)
         self._expires.pop(repository_id, None)

@@ -59,8 +59,6 @@ Renew = Callable[[web.Request], Awaitable[Token]]
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """Limits of the event streams of one process."""
-
     streams: int = 128
     of_person: int = 12
     """Streams of a person, of a token that is no person's, or of the address of a client who is not logged in."""
@@ -73,8 +71,6 @@ class StreamLimits:
 
 
 class EventStreams:
-    """Serves event streams."""
-
     def __init__(
         self,
         engine: Engine,

@@ -44,7 +44,6 @@ class Attempts:
         self._cookie = SignedCookie("imq_login", _LIFE, clock, signer, cookies)
 
     def begin(self, request: web.Request, to: str) -> Attempt:
-        """Begin an attempt."""
         attempt = Attempt(secrets.token_urlsafe(32), secrets.token_urlsafe(48), own_path(to))
         self._keep(request, [*self._kept(request), [_digest(attempt.state), attempt.verifier, attempt.to]][-_MOST:])
         return attempt

@@ -96,7 +96,6 @@ class Cookies:
         return request.cookies.get(self._name(name), "")
 
     def set(self, request: web.Request, name: str, value: str, life: timedelta) -> None:
-        """Have the response of this request set a cookie."""
         seconds = int(life.total_seconds())
         self._note(
             request,

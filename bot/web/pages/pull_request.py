@@ -28,8 +28,6 @@ from queue_engine.store import Transaction
 
 
 class PullRequestPage(Pages):
-    """The page of a pull request."""
-
     @get(routes.PULL)
     async def _show(self, request: web.Request) -> web.Response:
         site, engine, now = self._site, self._site.engine, self._site.engine.clock.now()

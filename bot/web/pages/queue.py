@@ -22,8 +22,6 @@ from queue_engine.store.request_records import RequestStatusKind
 
 
 class QueuePage(Pages):
-    """The page of a queue."""
-
     @get(routes.BRANCH)
     async def _show(self, request: web.Request) -> web.Response:
         site, engine = self._site, self._site.engine

@@ -62,8 +62,6 @@ _ONE = f"/requests/{{id:{PATTERN}}}"
 
 
 class RequestListing(Listing):
-    """Parameters of a list of requests."""
-
     state: RequestStatusKind = RequestStatusKind.ALL
     repository: str | None = Field(None, pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")
 

@@ -173,7 +173,6 @@ class Pages(Handlers):
         self._site = site
 
     def routes(self) -> Sequence[web.RouteDef]:
-        """Return the routes."""
         return [create(getattr(self, name)) for name, notes in self._notes.items() for create in notes]
 
 

@@ -138,7 +138,6 @@ class Scope:
 
     @property
     def address(self) -> str:
-        """The address of the statistics of these queues."""
         if self.repository is None or self.branch is None:
             return "/statistics"
         return f"{queue_url(self.repository, self.branch)}/statistics"
@@ -378,7 +377,6 @@ class StatisticsPages(Pages):
 
 
 def reason_name(count: ReasonCount | JobReason) -> str:
-    """Return the outcome of a count with its reason in words."""
     words = "" if count.reason is None else f": {count.reason.value.replace('_', ' ')}"
     return f"{count.outcome.value}{words}"
 

@@ -136,7 +136,6 @@ def left_text(event: TimelineEvent | None, reason: Reason, base: str, policy: Po
 
 
 def state_text(found: PullRequestStatus) -> str:
-    """Return the state of a pull request for a table."""
     if found.entry is not None and found.entry.rests:
         return "checks ended, the queue is blocked"
     state = found.outcome or found.state
@@ -176,7 +175,6 @@ def _pieces(sentence: str) -> Pieces:
 
 
 def failing_of(event: TimelineEvent | None) -> tuple[FailingCheck, ...]:
-    """Return the failing checks that an event names."""
     return safe_links(() if event is None else FailingCheck.all_of(event.data))
 
 

@@ -487,7 +487,6 @@ class _Cursor:
         self.lastrowid: int | None = None
 
     def execute(self, sql: str, parameters: Any = ()) -> None:
-        """Run a statement."""
         self._run(sqlite3.Connection.execute, sql, parameters)
 
     def executemany(self, sql: str, parameters: Sequence[Any]) -> None:

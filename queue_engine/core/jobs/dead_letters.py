@@ -163,7 +163,6 @@ class DeadLetters:
         await self._connection.execute(_DISCARD_ALL, [{"its_type": job_type} for job_type in job_types])
 
     async def count(self, *, job_type: str | None = None, retryable: bool | None = None) -> int:
-        """Count dead letters."""
         counted = select(func.count()).select_from(failed_jobs).where(*_matching(job_type, retryable))
         return (await self._connection.execute(counted)).scalar_one()
 

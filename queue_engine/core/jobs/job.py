@@ -49,8 +49,6 @@ from queue_engine.core.database.instants import InstantKind, instant
 
 
 class JobStatus(StrEnum):
-    """The status of a job."""
-
     PENDING = "PENDING"
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETED = "COMPLETED"
@@ -315,7 +313,6 @@ def new_job(kind: str, process_id: str, request: Mapping[str, Any], now: datetim
 
 
 def job_of(row: Row[Any]) -> Job:
-    """Convert a row to a job."""
     values = {name: row._mapping[column] for name, column in _COLUMNS.items()}
     return Job(**(values | {"status": JobStatus(row.status), "holds": row.holds or {}}))
 

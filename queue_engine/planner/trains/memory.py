@@ -199,7 +199,6 @@ class Memory:
         return max((sum(a <= start < b for a, b in self.spans) for start, _ in self.spans), default=0)
 
     def with_failure(self, failed: FailingChecks) -> "Memory":
-        """Keep the failing checks of a run."""
         return replace(self, failed=(*self.failed, failed)[-_FAILURES_KEPT:])
 
     def failures_of_tree(self, key: str) -> tuple[FailingChecks, ...]:
@@ -367,7 +366,6 @@ def base_moved(memory: Memory, tip: str) -> Memory:
 
 
 def to_json(memory: Memory) -> dict[str, Any]:
-    """Write the memory as JSON."""
     stored: dict[str, Any] = adapter(Memory).dump_python(memory, mode="json")
     # For people alone: `queue_engine.queries.train_status` reads it, and each plan computes it.
     stored["suspicions"] = {str(member): round(chance, 4) for member, chance in weigh(memory.trains).chances.items()}

@@ -171,7 +171,6 @@ class Trains:
         return replace(self, checks=dict(list(counted.items())[-_CHECKS_KEPT:]))
 
     def member(self, member: int) -> Member | None:
-        """Return a queued member."""
         return next((each for each in self.queue if each.id == member), None)
 
     def with_run(self, run: TrainRun) -> "Trains":

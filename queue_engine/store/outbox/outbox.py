@@ -527,8 +527,6 @@ _PUT = Upsert(
 
 
 class CommandReplies(TableStore):
-    """The replies, on one connection."""
-
     async def put(self, repository_id: int, number: int, comment_id: int, answer: CommandReply) -> None:
         """Store the reply to a comment in place of an earlier one."""
         values = answer.model_dump(exclude={"replies"})

@@ -68,7 +68,7 @@ class Setup:
     def __init__(self, database: Database) -> None:
         self.clock, self.inner = Clock(), GitHub()
         self.store = Store(database)
-        self.github = GitHubReads(cast(GitHubPorts, self.inner), self.store, self.clock)
+        self.github = GitHubReads(cast(GitHubPorts, self.inner), self.store, self.clock)  # type: ignore[abstract]
 
     async def report(self, *facts: tuple[str, Statement], repository_id: int = REPOSITORY.id) -> None:
         """A webhook reports these facts now."""
