@@ -165,10 +165,7 @@ class GithubWriter:
             await self._delete_one(item, comment_id)
 
     async def _delete_one(self, item: OutboxItem, comment_id: int) -> bool:
-        """Delete a superseded comment; False when it was gone.
-
-        Where GitHub forbids that, the old comment stays beside the new one.
-        """
+        """Delete a superseded comment; False when it was gone. Where GitHub forbids that, the old one stays, too."""
         try:
             return await self._github.delete_comment(item.repository, comment_id)
         except Forbidden as error:
@@ -272,10 +269,7 @@ class GithubWriter:
             return await tx.timeline.history(item.repository.id, notice.base_branch, item.number, limit=2 * MOST_LINES)
 
     async def _supersede(self, item: OutboxItem, run_id: int, conclusion: str) -> None:
-        """Complete the run on a superseded head, which would otherwise show as running for weeks.
-
-        If GitHub refuses that, the new run is still created.
-        """
+        """Complete the run on a superseded head, which would show as running for weeks; a refusal changes nothing."""
         with suppress(NotFound, Invalid):
             await self._github.update_check_run(
                 item.repository,

@@ -106,10 +106,7 @@ class OutboxDispatcher:
         self._writer.policies = policies
 
     async def run_due(self) -> bool:
-        """Send all due items. Returns whether any was sent.
-
-        Raises what the database raises; the items concerned come back when their leases end.
-        """
+        """Send all due items; whether any was. Those of a fault of the database come back when their leases end."""
         chains: _Chains = {}
         sent, failed, under_way = False, list[BaseException](), set[asyncio.Task[bool]]()
         more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))

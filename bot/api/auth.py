@@ -29,10 +29,7 @@ _TOKEN: web.RequestKey[Token] = web.RequestKey("token", Token)
 
 
 def authentication(store: Store, clock: Clock) -> Middleware:
-    """Create the middleware that refuses every call without a valid token, also for paths that do not exist.
-
-    It logs each call that changes something.
-    """
+    """Create the middleware that refuses every call without a valid token, and logs each that changes something."""
 
     @web.middleware
     async def authenticated(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -122,10 +122,7 @@ class PullRequests:
         policy: Policy | None = None,
         finish: Finish | None = None,
     ) -> Any:
-        """Set the priority, and answer which pull requests that delays; `policy` is read where it is not known.
-
-        Raises NotQueued and GitHubError.
-        """
+        """Set the priority, and answer which pull requests that delays. Raises NotQueued and GitHubError."""
         points = PRIORITIES[priority] if isinstance(priority, str) else priority
         if policy is None:
             case = await load_case(self._engine, repository, number)
@@ -173,10 +170,7 @@ class PullRequests:
         )
 
     async def revert(self, repository: Repository, number: int, *, by: str, reland: bool) -> RevertAnswer:
-        """Open and queue the revert of a landed pull request; with `reland` open a reverted one's change again.
-
-        Raises ApiError, RejectionError and GitHubError.
-        """
+        """Open and queue a revert, or a reverted one's `reland`. Raises ApiError, RejectionError and GitHubError."""
         done = await RequestOrder(self._engine).call(
             repository, partial(request_revert, self._engine, repository, number, by=by, reland=reland)
         )
@@ -196,10 +190,7 @@ class PullRequests:
         )
 
     async def dequeue(self, repository: Repository, number: int, *, by: str, finish: Finish | None = None) -> Any:
-        """Dequeue a pull request, and answer whether it left: if not, GitHub decides about its merge.
-
-        Raises RejectionError, NotQueued and GitHubError.
-        """
+        """Dequeue a pull request, and answer whether it left. Raises RejectionError, NotQueued and GitHubError."""
 
         async def attempt() -> Any:
             case = await load_case(self._engine, repository, number)

@@ -78,10 +78,7 @@ class Payload(BaseModel):
 
 
 class AnswerModel(BaseModel):
-    """Base of the models of answers, which read the attributes of what the engine loads.
-
-    Each is built at its first use: most processes send few of them.
-    """
+    """Base of the models of answers, which read the engine's attributes. Each is built at its first use."""
 
     model_config = ConfigDict(defer_build=True, from_attributes=True, ser_json_timedelta="float")
 

@@ -356,10 +356,7 @@ class Access:
         return await self._controllable(caller(request), *_named(request))
 
     async def allowed(self, token: Token, repository: Repository, *, controls: bool) -> tuple[Repository, str]:
-        """Return what `writable` does, or `controllable`, for a call of this token that IMQ accepted before.
-
-        Raises the errors of these; ApiError 403 also for a token that may only read by now.
-        """
+        """Return what `writable` or `controllable` does, for a call that IMQ accepted before; raises their errors."""
         if token.grant.access is Permission.READ:
             raise ApiError(403, "this token may only read")
         judge = self._controllable if controls else self._writable
@@ -381,10 +378,7 @@ class Access:
         self._permissions.budget.spend(caller(request))
 
     async def role(self, request: web.Request, repository: Repository) -> Permission:
-        """Return the permission of the caller, so that pages show only what they may do; each call is checked again.
-
-        `NONE` for callers without a person, and while GitHub does not answer.
-        """
+        """Return the caller's permission, for pages: `NONE` without a person, and while GitHub does not answer."""
         return await self._role_of(caller(request), repository)
 
     async def _role_of(self, token: Token, repository: Repository) -> Permission:
@@ -396,10 +390,7 @@ class Access:
             return Permission.NONE
 
     async def controlled(self, token: Token, among: Iterable[Repository]) -> frozenset[int]:
-        """Return the ids of those repositories whose queues the caller may control, as far as IMQ knows.
-
-        For showing a button: `controllable` decides.
-        """
+        """Return those of the ids whose queues the caller may control, to show a button: `controllable` decides."""
         covered = [repository for repository in among if token.grant.covers(repository)][:MAX_LOOKUPS]
         roles = {repository.id: await self._role_of(token, repository) for repository in covered}
         return frozenset(number for number, role in roles.items() if role in CONTROL_ROLES)

@@ -68,10 +68,7 @@ class OutcomeQuery(WaitQuery):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a pull request; `is_there` says whether it has left its queue, without loading an answer.
-
-    It judges the caller's rights, as Load does.
-    """
+    """The outcome of a pull request; `is_there` judges the rights, and says whether it has left its queue."""
 
     number: int
     is_there: Callable[[], Awaitable[bool]]

@@ -348,10 +348,7 @@ _MOST_BRANCHES = 20
 async def read_trains(
     gateway: Gateway, repository: Repository, branch: str, rules: BranchRules, policy: Policy
 ) -> TrainFacts | None:
-    """Read with seven requests, and one for each branch of a train; None without trains.
-
-    `branch` is the default branch.
-    """
+    """Read with seven requests, and one for each branch of a train; None without trains."""
     if not policy.trains.enabled:
         return None
     tip = await gateway.branch_tip(repository, branch)

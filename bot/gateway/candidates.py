@@ -72,10 +72,7 @@ class TextsAnswer(ReadModel):
 
 
 def file_texts(paths: Sequence[str], answer: TextsAnswer) -> Mapping[str, str]:
-    """Return the text of each file that there is; empty where GitHub shows no complete text.
-
-    A folder has none of a file's fields.
-    """
+    """Return the text of each file that there is; empty where GitHub shows no complete text, as of a folder."""
     found = {path: answer.repository.get(f"file{place}") for place, path in enumerate(paths)}
     return {
         path: blob.complete_text for path, blob in found.items() if blob is not None and blob.is_truncated is not None

@@ -111,10 +111,7 @@ class CommentApi:
     async def find_check_run(
         self, repository: Repository, head_sha: str, name: str, external_id: str, *, unfinished: bool = False
     ) -> int | None:
-        """Find IMQ's own check run on this commit by its external id; return the newest id of several.
-
-        With `unfinished` only of runs that have not ended.
-        """
+        """Find IMQ's own check run, or an `unfinished` one, on this commit by its external id: the newest."""
         runs = await self._connection.items(
             repository,
             CheckRunAnswer,
@@ -172,10 +169,7 @@ def mutation(count: int) -> str:
 
 
 class CheckRunBatches:
-    """Creates check runs of several pull requests at once.
-
-    `alone` creates one by REST; `node_id` returns a repository's id in GraphQL.
-    """
+    """Creates check runs of several pull requests at once, a lone one by REST with `alone`."""
 
     def __init__(self, connection: Connection, alone: _Create, node_id: Callable[[Repository], Awaitable[str]]) -> None:
         self._connection = connection

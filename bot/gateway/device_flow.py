@@ -77,10 +77,7 @@ class _UserAnswer(ReadModel):
 
 
 class DeviceFlow:
-    """Begins logins and asks for their outcome. Raises GitHubError for all that may pass.
-
-    `website` is the origin of GitHub's website, `client_id` reads the App's own.
-    """
+    """Begins logins at the origin `website`, and asks for their outcome. Raises GitHubError for all that may pass."""
 
     def __init__(
         self,

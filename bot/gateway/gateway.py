@@ -102,9 +102,7 @@ class _ReadJobs:
 
 
 class Gateway(CandidateApi, MergeApi):
-    """Implements the ports, which say what each method asks. Raises the errors of `queue_engine.domain.errors` and no
-    others.
-    """
+    """Implements the ports, which say what each method asks and raises."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)

@@ -201,10 +201,7 @@ async def revert_pull_request(
 
 
 class HeadBranches:
-    """Reads pull requests by their head branch, for callers who do not know the number.
-
-    Raises the errors of `queue_engine.domain.errors`.
-    """
+    """Reads pull requests by their head branch, for callers who do not know the number. Raises GitHubError."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -65,8 +65,7 @@ class People:
         return await self._account(installation_id, "/users/{username}", {"username": login})
 
     async def by_id(self, target: Target, person_id: int) -> Actor | None:
-        """`GET /user/{account_id}`, in the reference as "Get a user using their ID"; long before that in use
-        (github3.py #949, php-github-api #894). None if the account was deleted."""
+        """`GET /user/{account_id}` (also github3.py #949, php-github-api #894). None if the account was deleted."""
         return await self._account(target, "/user/{account_id}", {"account_id": str(person_id)})
 
     async def _account(self, target: Target, template: str, variables: Mapping[str, str]) -> Actor | None:

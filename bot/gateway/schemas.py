@@ -16,10 +16,7 @@ class UserAnswer(ReadModel):
 
 
 class CommitUserAnswer(ReadModel):
-    """The account of a commit's author or committer.
-
-    An unknown one is null or an empty object (schema `commit`; danger/kotlin #249, octocrab #677).
-    """
+    """A commit's author or committer; null or empty if unknown (schema `commit`; danger/kotlin #249, octocrab #677)."""
 
     login: str = ""
 

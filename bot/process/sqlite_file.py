@@ -75,10 +75,7 @@ def _file(url: str) -> Path | None:
 
 
 def check(url: str) -> None:
-    """Check the SQLite file of this URL, and nothing for other databases.
-
-    Raises FileRefused where the file cannot be created or written.
-    """
+    """Check the file of an SQLite URL. Raises FileRefused where it cannot be created or written."""
     if (file := _file(url)) is None:
         return
     directory = file.parent

@@ -66,10 +66,7 @@ def read_manifest(path: Path = PATH) -> Manifest:
 
 
 def fill_in(manifest: Manifest, addresses: Addresses, *, name: str, permissions: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of one registration, as JSON takes it.
-
-    Events whose permission was left out are left out as well, and those of an added permission are added.
-    """
+    """Return the manifest of one registration, as JSON takes it, with the events of its permissions."""
     dropped = {event for needed, events in _EVENTS_OF.items() if needed not in permissions for event in events}
     events = [*manifest.events, *(event for name in permissions for event in _EVENTS_OF.get(name, ()))]
     filled: dict[str, Any] = {

@@ -117,10 +117,7 @@ class StoredCredentials:
             raise WrongSecretKey from None
 
     async def reencrypt(self) -> bool:
-        """Encrypt credentials of the former key by the secret key. Returns whether they were of the former key.
-
-        Afterwards the former key is needed no longer. Raises WrongSecretKey.
-        """
+        """Encrypt credentials of the former key by the secret key; whether there were any. Raises WrongSecretKey."""
         async with self._store.reading() as tx:
             found = await tx.github_secrets.find()
         if found is None or found.sealed is None or _decrypts(self._current, found.sealed):
@@ -141,10 +138,7 @@ class StoredCredentials:
         via: Via = "page",
         replace: bool = False,
     ) -> bool:
-        """Store the credentials, and who registered the App. Returns whether they are stored.
-
-        Others stay unless `replace` is set.
-        """
+        """Store the credentials, and who registered the App; False if there are others, without `replace`."""
         sealed = self._cipher.encrypt(serialize(credentials)).decode()
         async with self._store.transaction() as tx:
             await tx.github_secrets.create(secrets.token_hex(32))

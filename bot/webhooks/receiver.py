@@ -42,10 +42,7 @@ Store = Callable[[WebhookEvent], Awaitable[bool]]
 
 
 class Receiver:
-    """Handles webhooks. `secret` is the App's webhook secret; `own_app_id` identifies its own check runs.
-
-    `read_limit` is how long a sender may take.
-    """
+    """Handles webhooks. `own_app_id` identifies IMQ's own check runs, `read_limit` is how long a sender may take."""
 
     def __init__(
         self,

@@ -145,10 +145,7 @@ def _just_joined(notice: Notice) -> bool:
 
 
 def _waiting(notice: Notice) -> Iterable[str]:
-    """Say what it waits for: who is ahead, how many checks have reported, or the sentence of its status.
-
-    `member_paragraph` says it for members of trains, and `_checks` with a list.
-    """
+    """Say what it waits for: who is ahead, how many checks have reported, or the sentence of its status."""
     if notice.retrying_since is not None:
         yield outage_sentence(notice.retrying_since, notice.next_try)
     match notice.kind:

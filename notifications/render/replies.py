@@ -100,10 +100,7 @@ _MOST_SHOWN = 10
 
 
 def render_replies(replies: CommandReply, notice: Notice, facts: ReplyFacts | None = None) -> str | None:
-    """Render the replies as a quotation, apart from IMQ's own notices; None without replies.
-
-    `facts` are what `/why` and `/status` ask for.
-    """
+    """Render the replies, with the `facts` that `/why` and `/status` ask for, as a quotation; None without replies."""
     blocks = ["\n\n".join(_reply(reply, replies, notice, facts)) for reply in replies.replies]
     lines = "\n\n".join(blocks).split("\n")
     return "\n".join(f"> {line}".rstrip() for line in lines) if blocks else None

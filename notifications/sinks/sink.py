@@ -255,10 +255,7 @@ class SinkJobs:
 
 
 def wants(sink: Sink, kind: EventKind, repository: str | None, branch: str | None) -> bool:
-    """Return whether a sink wants an event of this repository and branch.
-
-    What belongs to no known repository goes only to sinks that get every repository.
-    """
+    """Return whether a sink wants an event of this repository and branch; if unknown, only one that gets all does."""
     if kind not in sink.events:
         return False
     if repository is None:

@@ -9,10 +9,7 @@ from queue_engine.domain.reasons import Reason, ReasonActor
 
 @dataclass(frozen=True, slots=True)
 class KindText:
-    """The headline of a comment and the title of a check run, for one kind of notice.
-
-    The title is plain text on GitHub, so it has no placeholder.
-    """
+    """The headline of a comment, and the title of a check run, which is plain text without a placeholder."""
 
     headline: str
     title: str

@@ -66,10 +66,7 @@ async def handle_enqueue_request(engine: Engine, request: EnqueueRequest) -> Non
 async def read_request(
     engine: Engine, request: EnqueueRequest, before: RejectionHistory | None = None
 ) -> tuple[EnqueueRequest, Snapshot] | None:
-    """Read who asks by a label, and for what; None if no label is consent, or `before` allows no retry.
-
-    Raises GitHubError.
-    """
+    """Read who asks by a label, and for what; None if no label is consent or may be retried. Raises GitHubError."""
     repository, number = request.case.repository, request.case.number
     async with engine.store.reading() as tx:
         states = await label_states(tx, repository.id, number)

@@ -49,10 +49,7 @@ _SETTLED = timedelta(minutes=1)
 
 
 async def bind_known_push(engine: Engine, case: Case, head: NewHead) -> bool:
-    """Handle a push by its webhook alone, if a named bot rebased, or IMQ updated the branch for another pull request.
-
-    `case` has its policy.
-    """
+    """Handle by its webhook alone a push of a named bot that rebased, or of IMQ for another pull request."""
     entry = case.entry
     if entry is None:
         return False

@@ -48,10 +48,7 @@ class Case:
         return self.governed[1]
 
     async def with_policy(self, engine: Engine, base_branch: str) -> "Case":
-        """Return the case with the policy of this branch, which is loaded once. Raises GitHubError.
-
-        A changed base branch has another policy.
-        """
+        """Return the case with this branch's policy, loaded once unless the branch changes. Raises GitHubError."""
         if self.governed is not None and self.governed[0] == base_branch:
             return self
         return replace(self, governed=(base_branch, await engine.policies.of(self.repository, base_branch)))

@@ -143,10 +143,7 @@ async def prioritise(
 
 
 async def _read_snapshot(engine: Engine, case: Case, by: str, taken: Snapshot | None = None) -> tuple[Snapshot, Case]:
-    """Read the pull request, and check that it is open and that this person may queue it.
-
-    Returns the case with its policy too. Raises RejectionError.
-    """
+    """Read an open pull request that this person may queue, and its policy. Raises RejectionError for others."""
     if taken is None:
         taken = await engine.github.snapshot(case.repository, case.number, login=by)
     pull, permission = taken.pull, taken.permission or await engine.github.permission(case.repository, by)
@@ -186,10 +183,7 @@ async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snaps
 
 
 async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
-    """Dequeue a pull request; False: its merge is under way, so GitHub decides.
-
-    IMQ removes its label, which is no consent any more meanwhile. Raises NotQueued.
-    """
+    """Dequeue a pull request, and its label; False while its merge is under way. Raises NotQueued."""
     tx, now, case = change.tx, change.now, permitted.case
     repository, number, policy = case.repository, case.number, case.policy
     entry = await tx.entries.find(repository.id, number)

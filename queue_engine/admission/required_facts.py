@@ -158,10 +158,7 @@ async def withdrawn_approval(
 async def readiness_of(
     engine: Engine, entry: Entry, before: Entry, taken: Snapshot, policy: Policy
 ) -> tuple[Snapshot, RequiredFacts, Answer]:
-    """Judge whether an entry whose wait has not ended is ready, with the facts that decide. Raises GitHubError.
-
-    What it lacked `before` counts for its former head.
-    """
+    """Judge whether an entry that waits is ready; `before` is of its former head. Raises GitHubError."""
     taken, requirements = await requirements_of(
         engine, entry.repository, taken, policy, by=entry.queued_by, waiting=before
     )

@@ -151,10 +151,7 @@ class _Search:
     async def _find(
         self, name: str, within: Repository, *, named: bool = False
     ) -> tuple[Repository, PullRequest] | None:
-        """Return the pull request of a name, as named in a repository; None if it is hidden, or none.
-
-        Also None for one beyond the limit, unless the description itself has `named` it.
-        """
+        """Return the pull request of a name in a repository; None if it is hidden, none, or beyond the limit."""
         if (parts := split_name(name)) is None:
             return None
         repository = within if not parts[0] else await self._repository(parts[0])
@@ -199,10 +196,7 @@ class _Search:
 async def landings_before(
     engine: Engine, repository: Repository, pull: PullRequest, by: str | None
 ) -> tuple[RequiredLanding, ...]:
-    """Return the pull requests that have to land before this one, which `by` queued. Raises GitHubError.
-
-    Without a name in the description, IMQ reads nothing.
-    """
+    """Return the pull requests that its description names to land before it, as `by` may read. Raises GitHubError."""
     names, together = required_names(pull, repository), set_names(pull, repository)
     search = _Search(engine, repository, pull, frozenset({pull.author, by or pull.author}))
     with_it = await search.set_of(repository, pull, named=True)

@@ -328,10 +328,7 @@ async def _join(
     rules: BranchRules,
     unmet: tuple[UnmetRequirement, ...],
 ) -> Entry:
-    """Replace the entry by one in the queue, at the end of its priority, with the same consent.
-
-    One that lacks anything waits outside of the queue of another base branch then.
-    """
+    """Replace the entry by one at the end of its priority, with the same consent; outside if it lacks anything."""
     tx, policy = change.tx, case.policy
     queue = await tx.queues.find_or_create(case.repository, entry.base_branch, change.now)
     await tx.queues.lock_order(queue.id)

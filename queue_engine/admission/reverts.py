@@ -131,10 +131,7 @@ async def queue_revert(
     automatic: bool = False,
     in_order: InOrder | None = None,
 ) -> Revert:
-    """Open the revert of a landed pull request and queue it, on behalf of this person.
-
-    Raises GitHubError, and RequestOrderError while an earlier request has no answer.
-    """
+    """Open a revert and queue it, on behalf of this person. Raises GitHubError and RequestOrderError."""
     opened = await open_revert(engine, repository, pull, by=by)
     if (number := opened.number) is None:
         return opened
@@ -169,10 +166,7 @@ async def _made_head(engine: Engine, repository: Repository, revert: PullRequest
 
 
 async def revert_culprit(engine: Engine, job: Job) -> None:
-    """Open the revert of a culprit in the name of who queued it; never one of a revert, at most three an hour.
-
-    Raises GitHubError.
-    """
+    """Open a culprit's revert in the name of who queued it, of no revert, three an hour. Raises GitHubError."""
     async with engine.store.reading() as tx:
         queue = await tx.queues.get(int(job.request["queue_id"]))
         assert queue is not None
@@ -226,10 +220,7 @@ async def _alone(engine: Engine, repository: Repository, number: int) -> AsyncIt
 async def open_revert(
     engine: Engine, repository: Repository, pull: PullRequest, *, by: str, title: str | None = None
 ) -> Revert:
-    """Open the revert of a landed pull request, or return the open one that IMQ opened before.
-
-    Raises GitHubError, and RequestOrderError while another request opens it.
-    """
+    """Open a revert, or return the open one that IMQ opened before. Raises GitHubError and RequestOrderError."""
     async with _alone(engine, repository, pull.number):
         github, mark = engine.github, REVERT_MARK.format(number=pull.number)
         opened = await github.latest_pull_requests(repository)

@@ -91,10 +91,7 @@ async def count_without_right(change: Change, repository: Repository, login: str
 
 
 async def is_outsider(engine: Engine, repository: Repository, login: str) -> bool:
-    """Return whether a person has no more than read permission, and no configuration lets them queue.
-
-    Costs one request, and counts an outsider's. Raises GitHubError.
-    """
+    """Whether a person may only read, and nothing lets them queue: one request, counted. Raises GitHubError."""
     if await engine.github.permission(repository, login) not in (Permission.NONE, Permission.READ):
         return False
     if await engine.policies.admit_readers(repository, login):

@@ -233,10 +233,7 @@ async def _enqueue(
 
 
 async def revert(context: CommandContext, request: CommandRequest) -> Reply:
-    """Open the revert of a landed pull request, and queue it as a hotfix; or land a reverted one again.
-
-    Raises GitHubError and RequestOrderError.
-    """
+    """Open and queue a revert as a hotfix, or a reverted one again. Raises GitHubError and RequestOrderError."""
     again, number = request.command.name is CommandName.RELAND, context.pull.number
     call = partial(request_revert, context.engine, context.repository, number, by=context.by, reland=again)
     try:
@@ -460,10 +457,7 @@ class Commands:
         self._order = order
 
     async def execute(self, webhook: CommandEvent) -> None:
-        """Execute the commands of a comment, and reply.
-
-        Raises GitHubError, StaleRecord and RequestOrderError, to be retried.
-        """
+        """Execute a comment's commands, and reply. Raises GitHubError, StaleRecord and RequestOrderError."""
         if not webhook.joins:
             await self._execute(webhook, None)
             return

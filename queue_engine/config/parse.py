@@ -47,10 +47,7 @@ def decoded(content: bytes) -> str:
 
 
 def read(text: str, defaults: Policy | None = None) -> Config:
-    """Parse the configuration; an empty file sets nothing. Raises ConfigError with every problem.
-
-    `defaults` is the policy for keys that the file lacks: the operator's, or IMQ's own if None.
-    """
+    """Parse the configuration upon the policy `defaults`. Raises ConfigError with every problem."""
     document = parse(text)
     if document.value is not None and not isinstance(document.value, dict):
         raise ConfigError([Problem(1, "", "The file must be keys with values, such as `depth: 20`.")])
@@ -66,10 +63,7 @@ def read(text: str, defaults: Policy | None = None) -> Config:
 
 
 def declared_mode(text: str) -> Mode | None:
-    """Return the mode that a faulty file asks for; None if it names none.
-
-    A misspelt mode counts as `shadow`: then IMQ writes nothing until somebody corrects the file.
-    """
+    """Return the mode that a faulty file asks for, None without; a misspelt one is `shadow`: IMQ writes nothing."""
     found = _MODE.search(text)
     if found is None or not found[1]:
         return None

@@ -47,10 +47,7 @@ async def pause(
 async def freeze(
     change: Change, repository: Repository, base_branch: str, *, by: str, until: datetime, reason: str = ""
 ) -> ControlResult:
-    """Freeze this branch until an instant: only exempt entries land.
-
-    The freeze replaces another one by a maintainer, and no other blocker; a past instant changes nothing.
-    """
+    """Freeze this branch for all but exempt entries until an instant, in place of a maintainer's earlier freeze."""
     return await _pause(change, repository, base_branch, Pause(Reason.FROZEN, reason, change.now, until, by))
 
 

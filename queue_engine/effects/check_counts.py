@@ -27,10 +27,7 @@ MOST_READ = 5
 async def record_passed(
     change: Change, of: Entry | Queue, run: Run, members: Sequence[int], earlier: Sequence[str] = ()
 ) -> None:
-    """Count the checks of a run that passed; record its flakes, and have a job read which tests failed.
-
-    `earlier` are check runs that failed on the same tree in other runs, `id:name` each.
-    """
+    """Count a run's passed checks, and record flakes; `earlier`: failed runs on the same tree, `id:name` each."""
     failed = (*earlier, *run.rerun_checks)
     failures = Counter(key.partition(":")[2] for key in earlier) + rerun_counts(run)
     passed = {timing.name for timing in run.timings if timing.passed}

@@ -321,10 +321,7 @@ async def announce_blockers(
     *,
     kind: NoticeKind = NoticeKind.PAUSED,
 ) -> None:
-    """Announce all blockers of this entry, the most important first.
-
-    An existing check run shows them, too. For an invalid configuration IMQ creates one, since maintainers look there.
-    """
+    """Announce all blockers of this entry, by a new check run too for an invalid configuration."""
     first, *others = blockers
     facts = {
         "position": entry.position,

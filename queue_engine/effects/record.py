@@ -374,10 +374,7 @@ async def set_aside(change: Change, entry: Entry, lacks: UnmetRequirement, polic
 
 
 async def unready(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:
-    """Have an entry wait outside its queue until it has what it lacks; its proved head keeps the consent (P4).
-
-    Raises StaleRecord.
-    """
+    """Have an entry wait outside its queue for what it lacks; its head keeps consent (P4). Raises StaleRecord."""
     waiting = replace(preempted(entry, change.now), queued_head=entry.head_sha, updated_from=None)
     return await _set_outside(change, entry, waiting, unmet, policy)
 
@@ -420,10 +417,7 @@ async def _next_after(change: Change, entry: Entry) -> Entry | None:
 
 
 async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth: int) -> Entry:
-    """Announce, by the position among `depth`, that an entry has room or waits for it; returns the stored entry.
-
-    Raises StaleRecord if the entry changed since it was read.
-    """
+    """Announce, by the position among `depth`, that an entry has room or waits for it. Raises StaleRecord."""
     tx, now = change.tx, change.now
     waits = waits_for_room(entry.position, policy)
     if waits != (entry.held_since is not None):

@@ -69,10 +69,7 @@ async def _breaks(github: GitHub, red: RedBase, front: Entry) -> bool:
 
 
 async def _run_again(engine: Engine, queue: Queue, tip: str, failed: tuple[CheckReport, ...]) -> bool:
-    """Rerun these jobs on the base's tip. IMQ does not repeat a request that GitHub refuses, or that gets lost.
-
-    False if GitHub did not show the runs, so that IMQ has requested nothing.
-    """
+    """Rerun these jobs on the base's tip, once; False if GitHub did not show the runs."""
     github, repository = engine.github, queue.repository
     try:
         runs = await github.workflow_runs(repository, tip)

@@ -106,10 +106,7 @@ class Cleanup:
         self._engine = engine
 
     async def delete_branch(self, job: Job) -> Hold | None:
-        """Delete the branch of a landed pull request. It may run twice; GitHub's refusal does not fail the job.
-
-        Raises RateLimitError and Unavailable.
-        """
+        """Delete the branch of a landed pull request, unless GitHub refuses. Raises RateLimitError and Unavailable."""
         github, number, head = self._engine.github, job.request["number"], job.request["head"]
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
@@ -207,10 +204,7 @@ class CandidateCleanup:
         self._engine = engine
 
     async def clean(self, job: Job) -> Hold | None:
-        """Clean up after one run; a hold while a permission is missing, and in shadow mode.
-
-        Raises RateLimitError and Unavailable.
-        """
+        """Clean up after a run; a hold without permission or in shadow mode. Raises RateLimitError and Unavailable."""
         try:
             return await self._clean(job)
         except WriteRefused:
@@ -425,10 +419,7 @@ class LostMerges:
         self._engine = engine
 
     async def close(self, job: Job) -> None:
-        """Read the members that no webhook showed as merged; close those that are open for too long.
-
-        A job may run twice. Raises RateLimitError, StaleRead and Unavailable.
-        """
+        """Close members open for too long. A job may run twice. Raises RateLimitError, StaleRead and Unavailable."""
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
         if queue is None:

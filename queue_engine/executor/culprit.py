@@ -291,10 +291,7 @@ class CulpritSteps:
         return await self._with_result(replace(search, testing=None, polls=0), test.place, report)
 
     async def _publish(self, search: CulpritRecord, test: CommitCheck, sha: str) -> bool:
-        """Create the branch, and start CI on it; False if there is one that may be somebody else's.
-
-        A former job may have created it before it died.
-        """
+        """Create the branch, unless a former job did, and start CI; False if it may be somebody else's."""
         try:
             await self._github.create_branch(self._repository, test.branch, sha)
         except Invalid as refusal:

@@ -240,10 +240,7 @@ def moves(entry: Entry, landed: Commit) -> list[Fact]:
 
 
 async def settle_pending_merge(engine: Engine, repository: Repository, number: int) -> None:
-    """Compare the trees if GitHub merged this pull request after its entry had left, and IMQ requested that merge.
-
-    Sends no request for any other pull request. Raises GitHubError.
-    """
+    """Compare the trees if GitHub carried out IMQ's merge after the entry had left. Raises GitHubError."""
     async with engine.store.reading() as tx:
         entry = await tx.pending_merges.find(repository.id, number)
         if entry is None or await tx.entries.is_queued(repository.id, number):

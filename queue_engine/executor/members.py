@@ -49,20 +49,14 @@ _METADATA = frozenset({"action.yml", "action.yaml"})
 
 
 async def read_members(state: TrainState, entries: Iterable[Entry]) -> None:
-    """Read the entries that this pass has not verified yet, in few requests; `verify` reads what is missing then.
-
-    Raises GitHubError.
-    """
+    """Read the entries not verified in this pass, in few requests. Raises GitHubError."""
     unread = [each for each in entries if (each.id, each.version) not in state.verified]
     found = await read_entry_snapshots(state.engine, unread, state.policy)
     state.verified |= {(each.id, each.version): found[each.id] for each in unread if each.id in found}
 
 
 async def heads_that_fail(state: TrainState, entries: Iterable[Entry]) -> Mapping[int, bool]:
-    """Return of each entry that was read whether a required check of its own head has failed. Raises GitHubError.
-
-    The reports are read only where GitHub says that some check failed.
-    """
+    """Return, where GitHub shows a failure, whether a required check of an entry's head failed. Raises GitHubError."""
     github, found = state.engine.github, dict[int, bool]()
     for entry in entries:
         snapshot = state.verified.get((entry.id, entry.version), Facts()).snapshot
@@ -122,10 +116,7 @@ async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
 
 
 async def verify(state: TrainState, entry: Entry, *, mergeable: bool) -> MergeMethod | None:
-    """Return how the entry lands; None if it left or changed, or trains are off: the pass plans again.
-
-    Raises GitHubError.
-    """
+    """Return how the entry lands; None if it left or changed, or trains are off. Raises GitHubError."""
     with counted_on(entry):
         answer, facts = await judged(
             lambda facts: judge_member(entry, facts, state.policy, state.now, mergeable=mergeable),
@@ -170,10 +161,7 @@ async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) ->
 
 
 async def await_workflows_permission(state: TrainState, run: Run, member: RunMember, message: str) -> bool:
-    """Set a member aside whose workflow files IMQ may not merge; whether this is what GitHub's message says.
-
-    The others of its run are tested without it (P5).
-    """
+    """Set a member aside (P5) if GitHub's message says that IMQ may not merge its workflow files; whether it does."""
     if named(message) is not Reason.WORKFLOWS_PERMISSION or state.entry_of(member) is None:
         return False
     await state.cancel(run, why="permission_missing")

@@ -110,10 +110,7 @@ class QueuePass:
         self._front_id: str | None = None
 
     async def run(self) -> datetime | None:
-        """Advance the queue until it has to wait; returns when it is due again, None if only an event can wake it.
-
-        Raises LeaseLost.
-        """
+        """Advance the queue; return when it is due again, None if only an event can wake it. Raises LeaseLost."""
         with ExitStack() as traced:
             for _ in range(_STEPS):
                 if not self._state.held():

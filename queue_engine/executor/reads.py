@@ -84,10 +84,7 @@ async def read_fact(github: GitHub, entry: Entry, fact: FactKind, facts: Facts, 
 async def read_run_fact(
     github: GitHub, run: Run, of: RunContext, fact: FactKind, facts: Facts, policy: Policy, *, heads_only: bool = False
 ) -> Facts:
-    """Read one fact about the checks of a run from GitHub, and return the facts with it.
-
-    `heads_only`: of other commits, only heads of pull requests count.
-    """
+    """Read one fact about a run's checks, of other commits with `heads_only`; return the facts with it."""
     repository, tip = of.repository, run.base_tip or of.base_branch
     if fact is FactKind.RULES:
         rules = await github.branch_rules(repository, of.base_branch)
@@ -195,10 +192,7 @@ async def _pushes(github: GitHub, entry: Entry, fact: FactKind, facts: Facts) ->
 
 
 async def _read_snapshots(github: GitHub, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
-    """Read the snapshots of entries of one repository in few requests; returns facts by the entries' ids.
-
-    The entries that GitHub did not show are missing.
-    """
+    """Read snapshots of a repository's entries in few requests, by entry id; those not shown are missing."""
     if not entries:
         return {}
     requests = [SnapshotRequest(each.number, each.queued_by, each.head_sha) for each in entries]
@@ -244,10 +238,7 @@ async def pending_merge(github: GitHub, entry: Entry, facts: Facts) -> Facts:
 
 
 async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: Facts, policy: Policy) -> Facts | None:
-    """Read a fact from GitHub, and return the facts with it; None if the repository has another name by now.
-
-    Raises GitHubError.
-    """
+    """Read a fact, and return the facts with it; None if the repository has another name. Raises GitHubError."""
     before = (await wanted_labels(engine.store, entry))[entry.id] if fact in _WITH_PULL else None
     read = await read_fact(engine.github, entry, fact, facts, policy)
     if fact is FactKind.HEAD_PUSHES:
@@ -264,10 +255,7 @@ async def read_entry_fact(engine: Engine, entry: Entry, fact: FactKind, facts: F
 
 
 async def read_entry_snapshots(engine: Engine, entries: Sequence[Entry], policy: Policy) -> dict[str, Facts]:
-    """Read these entries in few requests, and return their facts by the entry's id; some may be missing.
-
-    Raises GitHubError.
-    """
+    """Read entries in few requests; return facts by entry id, as far as shown. Raises GitHubError."""
     before = await wanted_labels(engine.store, *entries)
     read = await _read_snapshots(engine.github, entries, policy)
     found = dict[str, Facts]()

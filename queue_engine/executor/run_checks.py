@@ -160,10 +160,7 @@ async def _on_own_heads(state: TrainState, members: Iterable[RunMember]) -> tupl
 
 
 async def read_again(state: TrainState, run: Run) -> tuple[CommitChecks, LandingProof]:
-    """Read the checks of a candidate that passed, and judge the newest run of each; with what they prove now.
-
-    Raises GitHubError.
-    """
+    """Read a candidate's passed checks and judge the newest of each, with their proof. Raises GitHubError."""
     assert run.candidate is not None
     github, repository = state.engine.github, state.queue.repository
     rules = await github.branch_rules(repository, state.queue.base_branch)
@@ -407,10 +404,7 @@ def _key_of_check(report: CheckReport) -> str:
 
 
 async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
-    """Return those of the failing checks that prove a fault of this member; without any, its own branch has to.
-
-    Trains are off then. Raises GitHubError.
-    """
+    """Return the failing checks that prove this member's fault, trains being off. Raises GitHubError."""
     doubted = [each for each in checks if each.get("may_judge_draft") or each.get("key", "") not in state.memory.green]
     entry = next((each for each in state.entries if each.number == number), None)
     if entry is None or not (doubted := [each for each in doubted if "key" in each]):

@@ -163,10 +163,7 @@ async def _has_landed(state: TrainState, run: Run, tip: Branch | None) -> bool:
 
 
 async def _move_base(state: TrainState, run: Run) -> bool | None:
-    """Move the base from the tested tip to the candidate; returns whether that deleted the run's branches.
-
-    None if the base did not move. Raises GitHubError.
-    """
+    """Move the base to the candidate; whether that deleted its branches, None if unmoved. Raises GitHubError."""
     assert run.candidate is not None
     queue, memory = state.queue, state.memory
     move = BranchUpdate(queue.base_branch, before=memory.base_tip, after=run.candidate)

@@ -119,10 +119,7 @@ class RunRequests:
         return Hold(min(_LONGEST, _FIRST * 2 ** min(job.claims, 8)))
 
     async def give_up(self, job: Job) -> Hold | None:
-        """End the reply to a test whose job, of this request, failed for good, and clean up. Raises GitHubError.
-
-        Somebody may retry the failed job: then the test begins again.
-        """
+        """End the reply to a test whose job failed for good, until a retry, and clean up. Raises GitHubError."""
         repository, number = Repository(**job.request["repository"]), job.request["number"]
         async with self._engine.store.reading() as tx:
             answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
@@ -300,10 +297,7 @@ class RunRequests:
         return ReplyKind.TRY_ENDED, why
 
     async def _clean(self, repository: Repository, number: int, facts: dict[str, Any], *, cancels: bool) -> bool:
-        """Delete the branches, and close the draft; with `cancels` end the workflow runs, too.
-
-        Returns whether a permission is missing for that.
-        """
+        """Delete branches, close the draft and, with `cancels`, end workflow runs; whether a permission is missing."""
         branches = try_branches(facts["base_branch"], number)
         if cancels and "candidate" in facts:
             await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)

@@ -63,10 +63,7 @@ async def set_aside_for_runner(
 
 
 async def release_for_runner(engine: Engine, entries: Sequence[Entry], policy: Policy) -> bool:
-    """Have entries go on that waited for a runner, as many as have one free now; whether there are any.
-
-    It keeps since when it waited, until its run begins. Raises StaleRecord.
-    """
+    """Have as many entries go on as have a free runner; whether there are any. Raises StaleRecord."""
     now = engine.clock.now()
     released = False
     for entry in entries:

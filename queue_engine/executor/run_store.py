@@ -117,10 +117,7 @@ class EntryUpdates:
     """Whether comments and check runs show the changes; they do not while they name a blocker of the queue."""
 
     async def save(self, entry: Entry, changed: Entry, *, depth: int, how: EntryChange = AS_USUAL) -> Entry:
-        """Store a changed entry, with what is known of its checks; returns the stored entry.
-
-        Raises StaleRecord if the entry changed since it was read, InvariantError for a forbidden transition.
-        """
+        """Store a changed entry; returns it. Raises StaleRecord, and InvariantError for a forbidden transition."""
         async with self.engine.change() as change:
             return await self.save_within(change, entry, changed, depth=depth, how=how)
 
@@ -280,10 +277,7 @@ def rerun_data(
     listed: Iterable[RerunLimit],
     share: float = 1,
 ) -> dict[str, Any]:
-    """Return the data of the event of a rerun; `share` is the part of its seconds that counts for one entry.
-
-    `listed` are the checks that the configuration lists as flaky.
-    """
+    """Return a rerun's data, with its listed flaky checks and `share`, the part of its seconds for one entry."""
     names = rerun_names(after)
     data: dict[str, Any] = {"head": head_sha, "checks": list(names)}
     data["check_seconds"] = {name: each * share for name, each in rerun_seconds(before, after).items()}
@@ -354,10 +348,7 @@ async def _landed_meanwhile(tx: Transaction, entry: Entry) -> str | None:
 
 
 async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datetime | Dequeue | None:
-    """Return when to look again, None once GitHub shows that IMQ's check passes on this head, or need not pass.
-
-    Raises StaleRecord if the entry changed since it was read.
-    """
+    """Return when to look again for IMQ's check on this head; None if it passes or need not. Raises StaleRecord."""
     if not entry.own_check_required:
         return None
     now = engine.clock.now()

@@ -295,10 +295,7 @@ def _key(queue: Queue, shared: Mapping[str, int]) -> PolicyKey:
 
 
 async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:
-    """Count an unexpected error of a pass; beyond the limit dequeue its entry, or pause its queue.
-
-    Returns when to advance the queue again. Raises errors of the database.
-    """
+    """Count a pass's unexpected error, in the end dequeue or pause; return the next instant. Raises database errors."""
     now = engine.clock.now()
     if fault_of(error) is not None:
         return now + _AFTER_A_FAULT

@@ -66,10 +66,7 @@ async def trigger_for(state: TrainState, tip: str) -> CandidateTrigger | None:
 
 
 async def read_choice(state: TrainState, tip: str, default_branch: str = "") -> "TriggerChoice | None":
-    """Judge the workflow files at a commit, such as the base's tip; None where GitHub does not show them.
-
-    Raises GitHubError.
-    """
+    """Judge the workflow files at a commit; None where GitHub does not show them. Raises GitHubError."""
     from queue_engine.workflows.event_context import CandidateContext
 
     github, queue = state.engine.github, state.queue

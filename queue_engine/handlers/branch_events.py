@@ -130,8 +130,7 @@ class Branches:
     async def _refresh(
         self, repositories: Iterable[Repository], queues: Iterable[Queue], *, after: timedelta = timedelta(0)
     ) -> None:
-        """Invalidate the caches of all processes for these repositories, wake these queues, and have those read again
-        that are not ready."""
+        """Invalidate all caches of these repositories, wake their queues, and read again those that are not ready."""
         async with self._engine.change() as change:
             for repository in repositories:
                 await change.tx.repositories.refresh(repository)

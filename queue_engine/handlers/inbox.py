@@ -409,10 +409,7 @@ class WorkflowRuns:
         self._engine = engine
 
     async def cancel(self, job: Job) -> None:
-        """Cancel the runs on one head, unless IMQ lacks the permission. It may run twice.
-
-        Raises RateLimitError and Unavailable.
-        """
+        """Cancel the runs on a head, with the permission. Raises RateLimitError and Unavailable."""
         github, head = self._engine.github, job.request["head"]
         async with self._engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
@@ -464,10 +461,7 @@ class GithubMerges:
         self._engine = engine
 
     async def disable(self, job: Job) -> None:
-        """Disable the auto-merge of one pull request, if it is queued. The job may run twice.
-
-        If GitHub does not let IMQ do that, the entry leaves. Raises GitHubError, and StaleRecord.
-        """
+        """Disable a queued pull request's auto-merge, or have its entry leave. Raises GitHubError and StaleRecord."""
         repository, number = Repository(**job.request["repository"]), job.request["number"]
         case = await load_case(self._engine, repository, number)
         if (entry := case.entry) is None:

@@ -55,10 +55,7 @@ class LabelChanges:
         self._engine = engine
 
     async def changed(self, case: Case, webhook: LabelRequest | LabelChange) -> bool:
-        """Handle a changed label that may dequeue an entry, change its priority, or be consent for it.
-
-        Returns whether it is such a label.
-        """
+        """Handle a label that may dequeue, rank or consent; whether it is one of those."""
         repository = case.repository
         if case.entry is None:
             return False
@@ -116,10 +113,7 @@ class LabelChanges:
             )
 
     async def _may_rank(self, repository: Repository, policy: Policy, webhook: LabelRequest | LabelChange) -> bool:
-        """Whether the person who changed the label may queue, by GitHub's present answer. Raises GitHubError.
-
-        A throttled person may not, without a request.
-        """
+        """Whether who changed the label may queue now; a throttled person may not. Raises GitHubError."""
         sender = webhook.sender or ""
         if not sender or await is_throttled(self._engine, repository, labeling(sender)):
             return False
@@ -194,10 +188,7 @@ class PullRequestChanges:
         self._labels = LabelChanges(engine)
 
     async def labeled(self, webhook: LabelRequest) -> bool:
-        """Handle a label that was set: a trigger label requests to enqueue the pull request.
-
-        Returns whether the label asked for anything.
-        """
+        """Handle a label that was set; whether, as a trigger label, it asked for anything."""
         repository = webhook.repository
         # The request takes its place in the order before any read, so that requests are answered in order (P3).
         with (

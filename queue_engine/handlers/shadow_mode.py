@@ -38,10 +38,7 @@ class ShadowHandler:
         await self._modes.drain()
 
     async def is_shadow(self, repository: Repository, webhook: RepositoryWebhook | None = None) -> bool:
-        """Return whether a repository is in shadow mode.
-
-        An unknown mode is read, unless the webhook cannot queue a pull request.
-        """
+        """Return whether a repository is in shadow mode, read if unknown and the webhook may queue."""
         known = await self._modes(repository.id)
         if known is None and (webhook is None or isinstance(webhook, LabelRequest | CommentCommand)):
             known = await mode_of(self._engine, repository)

@@ -48,10 +48,7 @@ class TableLimits:
         self._timeline_kept, self._landings_kept = timeline_kept, landings_kept
 
     async def purge(self, job: Job) -> None:
-        """Delete expired keys, throttles, sessions, tokens and files, and old items, replies, events and departures.
-
-        Then complete the departures of events that have none.
-        """
+        """Delete what is expired or old, then complete the departures of events that have none."""
         async with self._engine.change() as change:
             await change.tx.keys.purge(change.now)
             await change.tx.outbox.purge(change.now - OUTBOX_KEPT)

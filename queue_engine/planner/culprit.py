@@ -77,10 +77,7 @@ def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
 
 
 def _named(search: CulpritRecord, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritResult:
-    """Return what else to test before IMQ reverts a culprit that is named.
-
-    The results have to convict it even of a fault that shows only now and then, which earlier commits may hide.
-    """
+    """Return what else to test before a revert of a named culprit: even a fault that shows only now and then."""
     assert search.named is not None
     place = search.named
     if not reverts or search.runs >= most:

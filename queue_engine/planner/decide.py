@@ -139,10 +139,7 @@ def _of_head(entry: Entry, facts: Facts) -> Facts:
 
 
 def _before_status(entry: Entry, facts: Facts, policy: Policy, now: datetime, waiting: Entry) -> Action | None:
-    """Return what comes before anything that depends on the entry's status: a merge under way, or lost consent.
-
-    `waiting` is the entry as it is after its own bot pushed.
-    """
+    """Return what precedes the status: a merge under way, or lost consent; `waiting` after its bot pushed."""
     if entry.run.merge_requested_at is not None and facts.landed_sha is not None:
         # GitHub answered the merge request: no read could add anything.
         return Landing(facts.landed_sha)

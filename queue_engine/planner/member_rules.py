@@ -22,10 +22,7 @@ from queue_engine.rules.stacks import is_stacked_above
 
 
 def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, mergeable: bool) -> MergeMethod | Action:
-    """Return the method by which the entry lands, or the action before: a read, a change, a dequeue.
-
-    With `mergeable`, a conflict with the base that GitHub knows of dequeues the entry.
-    """
+    """Return how the entry lands, or the action before; a known conflict counts with `mergeable`."""
     if facts.pull is None:
         return ReadFact(FactKind.SNAPSHOT)
     if (lost := consent_lost(entry, facts.pull, policy)) is not None:

@@ -140,10 +140,7 @@ class QueueWait:
 def next_members(
     queue: Queue, entries: tuple[Entry, ...], runs: Sequence[Run], policy: Policy, now: datetime
 ) -> Members | QueueWait | QueueChange:
-    """Return the entries with room, the wait if there are none, or the change to make before.
-
-    `entries` are all of the queue, in order, and `runs` all that it stores.
-    """
+    """Return the entries with room, the wait if there are none, or the change before, of all entries and runs."""
     change = QueueChange
     if over := [pause for pause in queue.pauses if pause.has_ended(now)]:
         return change(QueueAction.LIFT, pause=over[0])

@@ -36,10 +36,7 @@ def held_until(entry: Entry, policy: Policy) -> datetime | None:
 
 
 def moved_entries(entries: Sequence[Entry], policy: Policy) -> tuple[Entry, ...]:
-    """Return the entries of an ordered queue that moved across the depth limit since their last announcement.
-
-    An unreadable configuration has no limit, so that no entry moves then.
-    """
+    """Return the entries that crossed the depth limit since their announcement; none under a faulty configuration."""
     if policy.fault is not None:
         return ()
     return tuple(each for each in entries if waits_for_room(each.position, policy) != (each.held_since is not None))

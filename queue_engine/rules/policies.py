@@ -15,10 +15,7 @@ class Policies(Protocol):
     """Loads the policy of a base branch. Call it before a transaction, never within one: it may read from GitHub."""
 
     async def of(self, repository: Repository, base_branch: str) -> Policy:
-        """Return the policy of this base branch. An invalid configuration results in a policy with a `fault`.
-
-        Raises GitHubError if the configuration is not cached and cannot be read now.
-        """
+        """Return the policy of this base branch, with a `fault` if invalid. Raises GitHubError if it must be read."""
         ...
 
     def cached(self, repository: Repository, base_branch: str, generations: tuple[int, int]) -> Policy | None:
@@ -43,31 +40,19 @@ class Policies(Protocol):
         ...
 
     async def mode(self, repository: Repository) -> Mode | None:
-        """Return the mode that the default branch's file asks for; None if a faulty file names none.
-
-        Raises GitHubError as `of` does.
-        """
+        """Return the mode by the default branch; None if a faulty file names none. Raises GitHubError as `of`."""
         ...
 
     async def labels(self, repository: Repository) -> tuple[str, ...]:
-        """Return the trigger labels of all branches, by the configuration on the default branch.
-
-        Raises GitHubError as `of` does.
-        """
+        """Return the trigger labels of all branches, by the default branch. Raises GitHubError as `of`."""
         ...
 
     async def testing_labels(self, repository: Repository) -> tuple[str, ...]:
-        """Return the testing labels of all branches with queue-only checks, by the same configuration.
-
-        Raises GitHubError as `of` does.
-        """
+        """Return the testing labels of branches with queue-only checks, by the same. Raises GitHubError as `of`."""
         ...
 
     async def admit_readers(self, repository: Repository, login: str) -> bool:
-        """Whether this person may queue on some branch with read access alone.
-
-        The configuration on the default branch decides. Raises GitHubError as `of` does.
-        """
+        """Whether a reader may queue on some branch, by the default branch. Raises GitHubError as `of`."""
         ...
 
     def remembers(self, repository_id: int, base_branch: str) -> bool:

@@ -79,10 +79,7 @@ def counted_reviews(snapshot: Snapshot, rules: BranchRules) -> tuple[Review, ...
 
 
 def newest(reviews: Iterable[Review]) -> tuple[Review, ...]:
-    """Return the newest review of each person that is more than a comment; `reviews` are oldest first.
-
-    Reviews of deleted accounts do not count.
-    """
+    """Return each existing account's newest review that is more than a comment, of reviews oldest first."""
     verdicts = (review for review in reviews if review.state in _VERDICTS and review.author is not None)
     return tuple({review.author: review for review in verdicts}.values())
 

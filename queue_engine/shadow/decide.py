@@ -227,10 +227,7 @@ def _waiting(now: datetime, reason: Reason | None = None, detail: str | None = N
 async def judge_answer(
     engine: Engine, entry: Entry, request: EnqueueRequest, taken: Snapshot, policy: Policy, answer: Answer
 ) -> ShadowResult:
-    """Say what IMQ would do after an eligibility check: reject, wait outside the queue, or join it. Raises GitHubError.
-
-    `entry` is the one that is rejected, or waits.
-    """
+    """Say what follows a check of eligibility, of an `entry` that is rejected or waits. Raises GitHubError."""
     now = engine.clock.now()
     match answer:
         case Reject(reason, detail):

@@ -33,10 +33,7 @@ async def mode_of(engine: Engine, repository: Repository) -> Mode:
 
 
 async def refresh_mode(engine: Engine, repository: Repository) -> Mode:
-    """Read the mode of a repository, and switch it if it has changed. Raises GitHubError.
-
-    A faulty configuration that names no mode keeps the stored one.
-    """
+    """Switch a repository to the mode read; a file that names none keeps the stored one. Raises GitHubError."""
     wanted = await engine.policies.mode(repository)
     async with engine.store.reading() as tx:
         known = await tx.shadow.mode(repository.id)

@@ -115,10 +115,7 @@ class ActionRecords(TableStore):
     async def page(
         self, since: datetime, *, limit: int, after: tuple[datetime, str] | None = None
     ) -> tuple[ActionRecord, ...]:
-        """Return the first `limit` actions since then, behind the action of this instant and id, oldest first.
-
-        Raises ValueError for an id that names no action.
-        """
+        """Return `limit` actions behind the one of this instant and id, oldest first. Raises ValueError for no such."""
         kind, number = _parsed(after)
         # Built here: few processes read them, and each would hold them from its start on.
         records = _page(select(audit_log), audit_log)

@@ -396,10 +396,7 @@ _LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
 
 class Statistics(TableStore):
     async def sums(self, query: DepartureQuery) -> Sequence[Row[Any]]:
-        """Return the sums of each outcome and reason: `departures`, each `WaitKind`, CI and reruns.
-
-        `pulls` counts each pull request once for each queue, by its last departure.
-        """
+        """Return sums by outcome and reason: `departures`, waits, CI, reruns, and `pulls`, each once by its last."""
         of = departure_days.c
         reason = func.nullif(of.reason, "").label("reason")
         statement = select(of.outcome, reason, *_DAY_SUMS).where(*query.of_days(departure_days))
@@ -486,10 +483,7 @@ class Statistics(TableStore):
         await self._connection.execute(_COUNT_REQUESTS.on(self._connection), rows)
 
     async def requests(self, query: DepartureQuery) -> tuple[int, int] | None:
-        """Return the requests to GitHub for all queues of these repositories, and since which day they were counted.
-
-        None if none was counted.
-        """
+        """Return the requests for all queues of these repositories, and since which day; None if none was counted."""
         of = request_days.c
         where = replace(query, base_branch=None).of_days(request_days)
         found = await self._connection.execute(select(func.sum(of.requests), func.min(of.day)).where(*where))

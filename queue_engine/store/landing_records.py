@@ -51,10 +51,7 @@ _ADD_KEY = Upsert(landing_keys, lambda insert: insert.on_conflict_do_nothing(ind
 
 class LandingRecords(TableStore):
     async def add(self, record: Mapping[str, Any], at: datetime, key_id: str | None, signatures: Sequence[str]) -> bool:
-        """Store the record of a landing, with the signatures of its passport.
-
-        False, and nothing is stored, if another key signs by now.
-        """
+        """Store a landing with its passport's signatures; False, without a change, if another key signs by now."""
         landed = record["landed"]
         row = {
             "repository_id": record["repository"]["id"],

@@ -62,10 +62,7 @@ class Order(TableStore):
         return max(milliseconds(at), latest or 0)
 
     async def last(self, queue_id: int, arrived: int, priority: int, ageing: timedelta) -> int:
-        """Return the rank of a new entry without a delay, behind all of its priority.
-
-        `ageing` is the head start of one point.
-        """
+        """Return the undelayed rank of a new entry behind its priority; `ageing` is the head start of one point."""
         alike = {"its_queue": queue_id, "its_priority": priority}
         lowest = (await self._connection.execute(_LAST_ALIKE, alike)).scalar_one()
         return _within(lowest, ranked(arrived, priority, ageing), None)

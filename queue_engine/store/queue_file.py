@@ -371,10 +371,7 @@ _StoredRow = dict[str, Any]
 
 
 async def restore_queues(connection: AsyncConnection, file: QueueFile) -> tuple[int, ...]:
-    """Store the queues of a file with all that belongs to them, and return their ids here.
-
-    Raises EntryConflict for a queue that has entries here, and for a file that contradicts itself.
-    """
+    """Store a file's queues; return their new ids. Raises EntryConflict for queued ones, or a contradiction."""
     try:
         for row in _plain(file.repositories):
             # A known repository keeps its names: those of the file may be older.

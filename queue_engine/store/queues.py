@@ -159,10 +159,7 @@ class RedBases(_InQueue):
     """The red bases, on one connection; each is stored in the row of its queue."""
 
     async def note(self, queue_id: int, red: RedBase | None, *, expected: RedBase | None = None) -> bool:
-        """Store that the base fails its checks; None: that it passes again.
-
-        With `expected` the store changes only this value; False, without a change, if another one is stored.
-        """
+        """Store that the base fails its checks, None: passes, if `expected` is stored still; whether it was."""
         noted = _CHANGE
         if expected is not None:
             noted = noted.where(*[column == value for column, value in _values(expected).items()])

@@ -97,10 +97,7 @@ class Repositories(TableStore):
         return (await self._connection.execute(_GENERATION, {"its_id": repository_id})).scalar_one_or_none() or 0
 
     async def settings(self, repository: Repository, shared: str) -> tuple[int, int | None, int]:
-        """Return the generation of a repository, and the id and generation of its owner's repository named `shared`.
-
-        Without such a one its id is None.
-        """
+        """Return a repository's generation; id and generation of its owner's `shared` repository, or None."""
         names = {"its_id": repository.id, "its_owner": repository.owner.lower(), "its_name": shared.lower()}
         row = (await self._connection.execute(_SETTINGS, names)).one()
         return row.own or 0, row.id, row.generation or 0

@@ -72,10 +72,7 @@ class Runs(TableStore):
         return replace(run, id=added.scalar_one(), version=1)
 
     async def save(self, run: Run) -> Run:
-        """Store the changed run and return it with its new version.
-
-        Raises StaleRecord when another transaction changed or ended the run since it was read.
-        """
+        """Store the changed run; return it with its new version. Raises StaleRecord if it changed or ended."""
         version = run.version + 1
         its_own = {"its_id": run.id, "its_version": run.version}
         changed = await self._connection.execute(_SAVE, {**_values(run), "version": version, **its_own})

@@ -130,10 +130,7 @@ class Sessions(TableStore):
             await self._connection.execute(_SETTLE, values)
 
     async def renew(self, session: Session, shown: str, now: datetime) -> str | None:
-        """Replace the secret and return the new one; `shown` is the one that the browser has.
-
-        None if another request replaced it meanwhile: the browser gets the new secret with that answer.
-        """
+        """Replace the secret and return the new one, `shown` being the browser's; None if another request did."""
         secret = _new_secret()
         values = {
             "its_id": session.id,

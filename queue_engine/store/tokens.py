@@ -210,10 +210,7 @@ class Tokens(TableStore):
         await self._connection.execute(_REVOKE_EXPIRED_LOGINS, {"now": now})
 
     async def find(self, secret: str, now: datetime) -> Token | None:
-        """Return the token with this secret; None if there is none, or if it has expired.
-
-        The lookup uses the hash, so its duration reveals nothing about other secrets.
-        """
+        """Return the valid token with this secret, by its hash: the duration reveals nothing. None if there is none."""
         if not well_formed(secret):
             return None
         return await self._one(_FIND, now, its_hash=hashed(secret))

@@ -28,10 +28,7 @@ _UNREACHABLE = 503
 
 
 class McpServer:
-    """Answers messages of one client, one a line, by calls of the API.
-
-    A tool that waits makes no further call once its request is cancelled, or the client has left.
-    """
+    """Answers messages of one client, one a line, by calls of the API; none once its request is cancelled."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client

@@ -228,10 +228,7 @@ class History:
     # Merges.
 
     def merges(self, pairs: Iterable[tuple[str, str] | None], *settings: str) -> Iterator[Merge | None]:
-        """Yield what git makes of each pair of commits; None where there is no pair, or git refuses it.
-
-        `settings` (`key=value`) are git's.
-        """
+        """Yield what git, with `settings` (`key=value`), makes of each pair of commits; None where it refuses it."""
         rest = iter(pairs)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             batches = iter(lambda: list(islice(rest, _BATCH)), [])

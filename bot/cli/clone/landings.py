@@ -119,10 +119,7 @@ class _Judge:
             yield replace(each, files=tuple(changed[each.commit.sha])) if each.verdict is Verdict.PUSHED else each
 
     def _merged(self, commits: Sequence[Commit], pairs: Sequence[tuple[str, str] | None]) -> Mapping[str, Merge]:
-        """Return what git makes of the pairs, by the commits that landed them: the landed tree if it can be that.
-
-        Else it is the first answer.
-        """
+        """Return what git makes of the pairs, by the landing: the landed tree if it can be that, or the first."""
         found: dict[str, Merge] = {}
         left = [(commit, pair) for commit, pair in zip(commits, pairs, strict=True) if pair is not None]
         for settings in ((), *_OTHER_MERGES):

@@ -239,10 +239,7 @@ class Verification:
         return (each["repository"]["name"] for records in self._others.values() for each in records)
 
     def _without_record(self, commit: Commit, above: _Landing | None) -> tuple[Proof, str]:
-        """Tell a landing whose record is gone from a commit that landed around the queue.
-
-        `above` is the rebase to which it may belong.
-        """
+        """Tell a landing whose record is gone, perhaps of the rebase `above`, from a commit around the queue."""
         if replacing := self._replaced.get(commit.parents[0] if commit.parents else ""):
             return Proof.DIFFERS, f"the record has the commit {replacing[:12]} in its place"
         if other := self._elsewhere.get(commit.sha):

@@ -157,10 +157,7 @@ class Client:
             raise GitHubOutage(f"{call.name} failed: {type(error).__name__}: {error}") from error
 
     def parse(self, reply: Reply, call: Call | None = None, permissions: Mapping[str, str] | None = None) -> Any:
-        """Parse the JSON of a reply that is an answer at each call. Raises the error of any other reply.
-
-        `permissions` are those of the token that signed the call; None for other credentials.
-        """
+        """Parse a JSON reply to a call signed with these permissions. Raises the error of any other reply."""
         if reply.status < 300:
             try:
                 data, _, _ = sansio.decipher_response(reply.status, reply.headers, reply.body)

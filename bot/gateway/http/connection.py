@@ -282,10 +282,7 @@ class Connection:
         self._tokens.renew(installation_id)
 
     async def prepare_writes(self, repository: Repository) -> None:
-        """Fetch a token for writes before it is needed: GitHub's replicas accept a new token only after seconds.
-
-        If GitHub refuses the token, the write that needs it fails.
-        """
+        """Fetch a token for writes early: GitHub's replicas accept a new one only after seconds. Ignores refusals."""
         with suppress(GitHubError):
             await self._tokens.prepare(Scope(repository.installation_id, repository.id, Purpose.WRITE))
 

@@ -250,10 +250,7 @@ class Tokens:
         return await asyncio.shield(renewal)
 
     async def forget(self, scope: Scope, token: SecretStr) -> None:
-        """Drop a token that GitHub no longer accepts. A newer one stays.
-
-        GitHub answers 401 to a token that expired (docs) or was revoked (tibdex/github-app-token #98).
-        """
+        """Drop a token that expired (docs) or was revoked (tibdex/github-app-token #98): a 401. A newer one stays."""
         cached = self._cache.get(scope)
         if cached is not None and cached.value == token:
             del self._cache[scope]

@@ -336,10 +336,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A transient failure, which counts as an attempt: retry after `delay`, or after the worker's backoff.
-
-    When the attempts are used up it is dead.
-    """
+    """A transient failure, which counts as an attempt: retry after `delay` or the backoff, until all are used up."""
 
     error: str
     delay: timedelta | None = None

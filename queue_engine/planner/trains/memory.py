@@ -267,10 +267,7 @@ def passed(
 
 
 def failed(memory: Memory, run: TrainRun, key: str | None, evidence: FailingChecks, times: int = 1) -> Memory:
-    """Keep a failed run as evidence; `times`: how often CI ran on it and failed.
-
-    Without a key, the failure says nothing of other candidates with the same tree.
-    """
+    """Keep a failed run, which CI ran `times`, as evidence; without a key it says nothing of other candidates."""
     known = memory if key is None else memory.with_result(key, False)
     names = {str(each["name"]) for each in evidence.checks}
     return replace(known.with_failure(evidence), trains=run_failed(memory.trains, run, times, names))

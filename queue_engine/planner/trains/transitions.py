@@ -42,10 +42,7 @@ def run_passed(trains: Trains, run: TrainRun, now: float, checks: Mapping[str, i
 
 
 def run_failed(trains: Trains, run: TrainRun, times: int = 1, checks: Iterable[str] = ()) -> Trains:
-    """Keep a failed run as evidence against those of its members that have not landed.
-
-    `times`: how often CI ran on it and failed, by these checks.
-    """
+    """Keep a run that CI failed by these checks, so many times, as evidence against its unlanded members."""
     content = frozenset(run.content)
     failed = FailingRun(content, content, times, run.extends_base, tuple(sorted({*checks})))
     failures = _once((*trains.failures, failed)) if content else trains.failures

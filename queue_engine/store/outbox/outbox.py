@@ -285,10 +285,7 @@ class Outbox:
     async def resend(
         self, repository_id: int, number: int, *, due: datetime, kind: OutboxKind = OutboxKind.COMMENT
     ) -> bool:
-        """Send the comment or check run again at `due`, or sooner if it is due sooner, since its history changed.
-
-        False if there is none to send.
-        """
+        """Send the comment or check run again at `due`, or sooner if it is; False if there is none."""
         its_own = _its_own(kind, repository_id, number)
         found = await self._connection.execute(AGAIN, {**its_own, "its_due": due})
         self._due()
@@ -330,10 +327,7 @@ class Outbox:
         return tuple(OutboxRun(row.number, OwnCheckRun(**row.written), row.updated_at) for row in rows)
 
     async def write_again(self, repository_id: int, lost: OutboxRun, now: datetime, *, as_new: bool) -> bool:
-        """Write a check run again that GitHub lost, after a search for it; `as_new`: as another run.
-
-        False if it was written since, or is to be written.
-        """
+        """Write a lost check run again (`as_new`: as another); False if it was written since, or is due."""
         its_own = _its_own(OutboxKind.CHECK_RUN, repository_id, lost.number)
         again = await self._connection.execute(WRITE_AGAIN, {**its_own, "its_due": now, "its_written_at": lost.at})
         if again.rowcount and as_new:
@@ -429,10 +423,7 @@ class Outbox:
         await self._settle(item, due_at=at, attempts=item.attempts + 1, error=error, held_since=None)
 
     async def hold(self, item: OutboxItem, *, at: datetime, since: datetime | None) -> None:
-        """Make the item due again at `at`, without counting an attempt.
-
-        `since` is when a limit began to hold its words; None if something else shows them.
-        """
+        """Make the item due again, without an attempt; `since`: a limit holds its words, which nothing else shows."""
         await self._settle(item, due_at=at, held_since=since)
 
     async def hold_back(self, repository_id: int, *, until: datetime, error: str) -> None:
