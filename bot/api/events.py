@@ -13,7 +13,6 @@ from bot.api.routes import Routes, read
 from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
 
 MAX_REQUESTS = 50
-"""Requests that one stream watches."""
 
 
 class EventFilter(Payload):

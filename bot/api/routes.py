@@ -107,7 +107,6 @@ PULL = f"{REPOSITORY}/pulls/{{number:[1-9][0-9]{{0,8}}}}"
 BRANCH = f"{REPOSITORY}/branches/{{branch:[^/]{{1,765}}}}"
 
 PROCESS_ID = "[0-9a-f]{32}"
-"""The pattern of a process id."""
 
 VARIABLES: Mapping[str, str] = {
     "owner": "The owner of the repository.",

@@ -30,7 +30,6 @@ _AT_ONCE = 1000
 
 
 Write = Callable[[str], None]
-"""Writes a line."""
 
 
 @click.command("export")

@@ -222,7 +222,6 @@ class PullPart(Part):
     review_requests: Listed[ReviewRequestPart] = ()
     review_threads: Threads | None = None
     timeline_items: Listed[BaseEventPart] = ()
-    """The last event of its base branch."""
 
 
 class RepositoryPart(Part):

@@ -34,7 +34,6 @@ class PassportErrorKind(StrEnum):
     """What is wrong with a passport."""
 
     MALFORMED = "malformed"
-    """It has not the form of a passport."""
     FOREIGN_KEY = "foreign_key"
     """No key among those given has the id of the key that signed it."""
     FORGED = "forged"

@@ -137,7 +137,6 @@ _BRANCH_PREFIX = "refs/heads/"
 _OWN_BRANCHES = "imq/", "imq-build/"
 
 CONFIGURATION = ".github/imq.yml"
-"""The path of a repository's configuration."""
 
 _WORKFLOWS = (".github/workflows", ".github/actions")
 """Where the files are that say which checks run on candidates."""

@@ -22,7 +22,6 @@ Phrase = Annotated[str, Field(max_length=1024), AfterValidator(_without_nul)]
 Text = Annotated[str, AfterValidator(_without_nul)]
 
 Number = Annotated[int, Field(ge=0, lt=2**31)]
-"""The number of a pull request."""
 
 _COMMITS_LISTED = 2048
 """The most commits that GitHub lists in a push ("Webhook events and payloads: push")."""

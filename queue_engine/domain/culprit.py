@@ -47,7 +47,6 @@ class CommitResult:
     """One result of the check on one of the commits."""
 
     place: int
-    """The place of the commit in the search."""
     passed: bool
     at: datetime
     url: str | None = None
@@ -82,25 +81,21 @@ class CulpritRecord:
     history: tuple[int, int] = (0, 0)
     """How often the check failed on good changes, and in how many runs, before the search began."""
     workflow: int = 0
-    """The workflow of the check."""
     green_at: datetime | None = None
     """When the first of the commits passed on the base; None: no result of it is known."""
     job: int | None = None
     """The check run that failed first."""
     run: int | None = None
-    """Its workflow run."""
     rerun_at: datetime | None = None
     """Set before IMQ requests the rerun on the tip."""
     rerun_ended: bool = False
     trigger: CandidateTrigger | None = None
     workflows: tuple[str, ...] = ()
-    """The files to dispatch."""
     testing: CommitCheck | None = None
     tests: int = 0
     """How many tests have begun."""
     polls: int = 0
     named: int | None = None
-    """The place of the culprit."""
     probability: float | None = None
     outcome: CulpritOutcome | None = None
     """None until the search ends."""

@@ -104,9 +104,7 @@ class FailingCheckFacts:
     """What IMQ knows of failed checks beside their reports: only what was read, so that people can rely on it."""
 
     head_sha: str
-    """The queued head."""
     checks: tuple[str, ...]
-    """The failed checks."""
     green: tuple[str, ...] = ()
     """Those that had passed on the queued head alone."""
     red: tuple[str, ...] = ()
@@ -141,7 +139,6 @@ class NewCommits:
     """A push to a queued pull request, which the consent does not cover."""
 
     queued: str
-    """The queued head."""
     queued_by: str
     pushed: str | None
     """The head after the push; None: IMQ has not read it."""
@@ -156,7 +153,6 @@ class DequeueReason:
     reason: Reason
     detail: str | None = None
     checks: tuple[CheckReport, ...] = ()
-    """The failed check reports."""
     people: tuple[str, ...] = ()
     """Logins that the comment mentions, if the reason mentions the author."""
     delivery: str | None = None

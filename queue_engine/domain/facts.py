@@ -308,7 +308,6 @@ class BranchRules:
     approvals: int = 0
     """Required approving reviews. This and the next: as far as GitHub shows them to an App of these permissions."""
     code_owners: bool = False
-    """Whether a code owner has to approve."""
     conversations: bool = False
     """Whether every conversation has to be resolved."""
     signatures: bool = False
@@ -517,17 +516,14 @@ class CheckSuite:
     """All check runs of one App on one commit."""
 
     app: str
-    """The App's name."""
     by_actions: bool
     status: str
     conclusion: str | None
     runs: int
-    """The number of its check runs."""
     app_id: int | None = None
     created_at: datetime | None = None
     """GitHub opens a suite of each App that may write checks at every push ("Check suites", REST reference)."""
     own: bool = False
-    """Whether it is IMQ's own."""
     id: int = 0
 
     @property

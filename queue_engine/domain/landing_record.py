@@ -42,7 +42,6 @@ class CheckProof:
     name: str
     conclusion: str
     commit: str
-    """The commit on which it ran."""
     app: int | None = None
     """The App that reported it; None: GitHub names none."""
     url: str | None = None

@@ -316,7 +316,6 @@ class Entry:
     fixes_base: bool = False
     """Whether the entry may land while the base is red."""
     freeze_exempt: bool = False
-    """Whether the entry may land in a freeze."""
     trusted_labels: tuple[str, ...] = ()
     """The labels that count for priority and method: those at admission, and those that somebody with the right to
     queue has set since."""

@@ -92,9 +92,7 @@ class PendingMerge:
     message: str = ""
     """GitHub's sentence; of a failed merge, why it failed."""
     uuid: str | None = None
-    """What names the merge while it is pending."""
     sha: str | None = None
-    """The commit that landed."""
 
 
 class Files(Protocol):

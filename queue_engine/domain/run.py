@@ -117,7 +117,6 @@ class Run:
     queue_id: int | None = None
     """The queue of a run on a branch of IMQ's own; None: its entry says that."""
     base_branch: str = ""
-    """That of `queue_id`."""
     state: RunState | None = None
     """How far it is; None: it has not begun."""
     trigger: CandidateTrigger | None = None

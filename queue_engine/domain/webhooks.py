@@ -81,7 +81,6 @@ class LabelRequest(PullRequestWebhook):
 
     kind: Literal["labeled"] = "labeled"
     branch: str
-    """The base branch."""
     label: str
     head_sha: str
     updated_at: datetime
@@ -179,7 +178,6 @@ class ReviewCommand(ReviewWebhook, CommandWebhook):
 
 
 CommandEvent = CommentCommand | ReviewCommand
-"""Commands of a person."""
 
 
 class ConversationWebhook(PullRequestWebhook):
@@ -198,7 +196,6 @@ class CheckOutcome(CommitWebhook):
     passed: bool
     """Whether its conclusion passes (success, skipped, neutral)."""
     skipped: bool = False
-    """Whether the check run was skipped."""
     check_url: str | None = None
     """The check's page, if its App names one."""
     check_started: datetime | None = None
@@ -223,7 +220,6 @@ class SuiteReport(CommitWebhook):
 
 
 CheckWebhook = CheckOutcome | SuiteReport
-"""A report of checks on one commit."""
 
 
 class RerunRequest(CommitWebhook):
@@ -248,7 +244,6 @@ class BranchPush(RepositoryWebhook):
     config_named: bool = False
     """A commit that the push lists changed the configuration, on any branch."""
     default_branch: bool = False
-    """The branch is the repository's default branch."""
     all_named: bool = True
     """The commits that the push lists are all of its changes; a forced push lists not all."""
 

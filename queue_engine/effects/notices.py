@@ -125,7 +125,6 @@ def with_custom_text(notice: Notice, policy: Policy) -> Notice:
 
 
 FILES_SHOWN = 5
-"""Paths of files in a comment."""
 
 _CLOSED = frozenset({Reason.CLOSED, Reason.MERGED_ELSEWHERE})
 _OUTCOME_LABELS = frozenset({NoticeKind.LANDED, NoticeKind.FAILED, NoticeKind.REFUSED})

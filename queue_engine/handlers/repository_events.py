@@ -156,7 +156,6 @@ async def _policy(engine: Engine, queue: Queue) -> Policy:
 
 
 LABEL_JOB = "create_label"
-"""Kind of the job that creates one label."""
 
 COLOR = "1f6feb"
 TRIGGER = "Queue this pull request: IMQ tests and merges it"

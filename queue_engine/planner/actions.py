@@ -293,7 +293,6 @@ class HoldBase:
     check: CheckReport
     tip: str
     failing: tuple[FailingCheck, ...] = ()
-    """The checks that fail on the base."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ class CulpritResult:
 
     probabilities: tuple[float, ...]
     named: int | None = None
-    """The place of the culprit."""
     test: int | None = None
     outcome: CulpritOutcome | None = None
     agreed: bool = False

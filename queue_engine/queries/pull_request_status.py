@@ -51,11 +51,9 @@ class QueueHistory:
     detail: str | None
     at: datetime
     base_branch: str | None = None
-    """The base branch of that queue."""
     head_sha: str | None = None
     """The head that left or was refused, where the event has it."""
     failing: tuple[FailingCheck, ...] = ()
-    """The checks that failed."""
     cause: Cause | None = None
     """Who caused it, if that is known."""
     failure: FailingCheckFacts | None = None
@@ -79,7 +77,6 @@ class PullRequestStatus:
     number: int
     state: str
     base_branch: str | None
-    """The base branch of its queue."""
     depth: int
     """How many entries have room in that queue."""
     entry: EntryView | None = None

@@ -200,7 +200,6 @@ class QueueState:
     failed: tuple[FailingMembers, ...]
     """Failed runs whose cause is not found yet."""
     landed: TimelineEvent | None
-    """The last landing."""
     week: tuple[int, ...]
     """How many landed on each of the last days in UTC, today last."""
     next_landing: datetime | None

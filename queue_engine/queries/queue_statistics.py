@@ -90,7 +90,6 @@ class JobStatistics:
 
     total: JobFigures
     per_landing: JobFigures | None
-    """The total for each landing."""
     reruns: JobFigures
     """Attempts that IMQ had run again."""
     resets: JobFigures

@@ -157,7 +157,6 @@ class EntryView:
     outage: GitHubOutage | None
     deferral: EntryBlock | None
     train: TrainNotice | None = None
-    """What a train does with it."""
     fair_share: FairShare | None = None
     """If entries that joined later are ahead."""
 
@@ -194,7 +193,6 @@ class QueueStatus:
     """Entries that wait for room, in order."""
     blockers: tuple[Blocker, ...]
     trains: TrainStatus | None = None
-    """The trains of a queue that has some."""
     outside: tuple[Entry, ...] = ()
     """Entries that wait outside the queue until they are ready."""
     culprit: CulpritRecord | None = None

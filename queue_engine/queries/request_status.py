@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from sqlalchemy import Row
 
+from queue_engine.core.database.database import values_of
 from queue_engine.core.jobs.job import JobStatus
 from queue_engine.core.read_model import INTERNAL, serialized
 from queue_engine.domain.model import RepositoryName
@@ -164,16 +165,9 @@ def _of_record(row: Row[Any], now: datetime) -> RequestStatus:
         state, since = RequestState.FAILED, row.failed_at
         attempts, error = row.letter_attempts, row.letter_error
     return RequestStatus(
-        id=record.id,
-        kind=record.kind,
-        repository=record.repository,
-        number=record.number,
-        asked=record.asked,
-        asked_by=record.asked_by,
-        asked_at=record.asked_at,
+        **values_of(record),
         state=state,
         since=since,
-        process_id=record.process_id,
         attempts=attempts,
         next_try_at=next_try_at,
         error=error,

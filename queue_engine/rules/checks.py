@@ -36,7 +36,6 @@ class CommitChecks:
     pending_names: tuple[str, ...]
     """Names of pending and of absent checks, sorted."""
     pending: tuple[CheckReport, ...]
-    """Reports of checks that have not completed."""
     failed: tuple[CheckReport, ...]
     completed_names: tuple[str, ...]
     """Names of completed checks that count, sorted."""

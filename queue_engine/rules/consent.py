@@ -281,7 +281,6 @@ class NewHead:
     compared: Comparison | None = None
     tip_landed: bool | None = None
     ledger: Collection[HeadConsent] | None = None
-    """The consents of the entry."""
     pushes: Sequence[HeadPush] | None = None
     """The moves of the branch, newest first."""
     permissions: Mapping[str, Permission] = field(default_factory=dict)

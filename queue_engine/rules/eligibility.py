@@ -73,7 +73,6 @@ class RequiredFacts:
     files: frozenset[str] | None = None
     """The files that it changes; None where GitHub does not list all, or the configuration asks for none."""
     review_requests: Sequence[str] = ()
-    """Whose review is requested."""
     landings: Sequence[RequiredLanding] = ()
     """The pull requests that have to land before it."""
 

@@ -34,7 +34,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, adding, replacing, values_of
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import FLAKY_JOB_SUMS, JOB_SUMS, Departure, RerunCheck
 from queue_engine.domain.landing_record import LandingProof
@@ -56,13 +56,7 @@ FlakyKind = Literal["check", "job", "test"]
 
 FLAKY_SUMS = ("pulls", "reruns", "ci_seconds", "ci_known", "waited", "runs", "failures", *FLAKY_JOB_SUMS)
 _NOTHING: dict[str, float] = dict.fromkeys(FLAKY_SUMS, 0)
-ADD_FLAKY = Upsert(
-    flaky_days,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=[each.name for each in flaky_days.primary_key],
-        set_={name: flaky_days.c[name] + insert.excluded[name] for name in FLAKY_SUMS},
-    ),
-)
+ADD_FLAKY = adding(flaky_days, *FLAKY_SUMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +107,7 @@ _SUPERSEDE = (
 )
 _KEY = tuple(each.name for each in departure_days.primary_key)
 _SUMS = tuple(each.name for each in departure_days.c if each.name not in _KEY)
-ADD_DAYS = Upsert(
-    departure_days,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=_KEY, set_={name: departure_days.c[name] + insert.excluded[name] for name in _SUMS}
-    ),
-)
+ADD_DAYS = adding(departure_days, *_SUMS)
 _LEFT = (
     select(departures.c.left_at)
     .where(
@@ -211,7 +200,7 @@ def _superseded(departure: Departure, earlier: Row[Any]) -> dict[str, Any]:
 
 def departure_row(departure: Departure, *, is_last: bool) -> dict[str, Any]:
     """Return the row of a departure; `is_last` for the last one of its pull request from its queue."""
-    row = {name: getattr(departure, name) for name in Departure.__dataclass_fields__}
+    row = values_of(departure)
     flaky = [asdict(each) for each in departure.flaky] or None
     return row | {"flaky": flaky, "is_last": is_last, "day": day_of(departure.left_at)}
 
@@ -241,13 +230,7 @@ _FIND_MERGE: Select[Any] = (
 _MERGE_NUMBERS = select(pending_merges.c.number).where(_MERGES_OF_REPOSITORY).order_by(pending_merges.c.number)
 _REMOVE_MERGE = delete(pending_merges).where(_ITS_MERGE)
 _PURGE_MERGES = delete(pending_merges).where(pending_merges.c.left_at < bindparam("before"))
-_PUT_MERGE = Upsert(
-    pending_merges,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id", "number"],
-        set_={column.name: insert.excluded[column.name] for column in pending_merges.c if not column.primary_key},
-    ),
-)
+_PUT_MERGE = replacing(pending_merges)
 
 
 class PendingMerges(TableStore):
@@ -384,13 +367,7 @@ _MOST_COUNTED = 200
 """Checks of one run that are counted."""
 _MOST_DEPARTURES = 2_000
 """Departures whose authors are counted."""
-_COUNT_REQUESTS = Upsert(
-    request_days,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=("day", "repository_id"),
-        set_={"requests": request_days.c.requests + insert.excluded["requests"]},
-    ),
-)
+_COUNT_REQUESTS = adding(request_days)
 _LISTED = [departures.c[name] for name in Departure.__dataclass_fields__]
 
 

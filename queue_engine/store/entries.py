@@ -136,7 +136,6 @@ class NewEntry(TypedDict, total=False):
     source: ConsentKind
     """By what the person consented; a label, if it is not given."""
     queued_head: Required[str]
-    """The head with consent."""
     enqueued_at: Required[datetime]
     priority: int
     hotfix: bool

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import and_, bindparam, delete, select, update
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, replacing
 from queue_engine.store.tables import app_registration, installation_tokens
 
 _ITS_OWN = and_(
@@ -16,13 +16,7 @@ _ITS_OWN = and_(
 _FIND = select(installation_tokens.c.sealed).where(_ITS_OWN)
 _FORGET = delete(installation_tokens).where(_ITS_OWN, installation_tokens.c.sealed == bindparam("its_sealed"))
 _PURGE = delete(installation_tokens).where(installation_tokens.c.at < bindparam("before"))
-_PUT = Upsert(
-    installation_tokens,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["installation_id", "repository_id", "purpose"],
-        set_={name: insert.excluded[name] for name in ("sealed", "at")},
-    ),
-)
+_PUT = replacing(installation_tokens)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, delete, select
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, replacing
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.known_facts import Fact, Known, Statement
 from queue_engine.store.tables import known_facts, sweeps
@@ -60,10 +60,7 @@ class KnownFacts(TableStore):
 
 
 _LAST = select(sweeps.c.at).where(sweeps.c.part == bindparam("its_part"))
-_DONE = Upsert(
-    sweeps,
-    lambda insert: insert.on_conflict_do_update(index_elements=["part"], set_={"at": insert.excluded.at}),
-)
+_DONE = replacing(sweeps)
 
 
 def changed_teams(installation_id: int) -> str:

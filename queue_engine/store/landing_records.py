@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Row, Select, bindparam, delete, exists, insert, select, tuple_, update
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, record_in, values_of
 from queue_engine.domain.landing_record import LandingKey, LandingRecord, LandingResult
 from queue_engine.store.tables import landing_keys, landings
 
@@ -113,19 +113,8 @@ class LandingRecords(TableStore):
 
 
 def _record_of(row: Row[Any]) -> LandingRecord:
-    return LandingRecord(
-        id=row.id,
-        repository_id=row.repository_id,
-        base_branch=row.base_branch,
-        number=row.number,
-        sha=row.sha,
-        tree=row.tree,
-        at=row.at,
-        result=LandingResult(row.result),
-        record=_read(row.record),
-        key_id=row.key_id,
-        signatures=tuple(row.signatures or ()),
-    )
+    result, signatures = LandingResult(row.result), tuple(row.signatures or ())
+    return record_in(LandingRecord, row, result=result, record=_read(row.record), signatures=signatures)
 
 
 def _read(text: str) -> Mapping[str, Any]:
@@ -141,18 +130,13 @@ class LandingKeys(TableStore):
     async def current(self) -> LandingKey | None:
         """Return the key that signs now."""
         row = (await self._connection.execute(_CURRENT)).one_or_none()
-        return None if row is None else _key_of(row)
+        return None if row is None else record_in(LandingKey, row)
 
     async def all(self) -> tuple[LandingKey, ...]:
         """Return every key, the first one first."""
-        return tuple(map(_key_of, await self._connection.execute(_KEYS)))
+        return tuple(record_in(LandingKey, row) for row in await self._connection.execute(_KEYS))
 
     async def add(self, key: LandingKey) -> None:
         """Have a new key sign from now on: the private part of any other one is deleted, its public part stays."""
         await self._connection.execute(_RETIRE, {"its_end": key.since})
-        row = {name: getattr(key, name) for name in LandingKey.__dataclass_fields__}
-        await self._connection.execute(_ADD_KEY.on(self._connection), row)
-
-
-def _key_of(row: Row[Any]) -> LandingKey:
-    return LandingKey(row.id, row.public, row.sealed, row.since, row.until)
+        await self._connection.execute(_ADD_KEY.on(self._connection), values_of(key))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Row, bindparam, delete, select, tuple_
+from sqlalchemy import BigInteger, bindparam, delete, select, tuple_
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, record_in, replacing, values_of
 from queue_engine.store.tables import landing_notes, proof_marks
 
 _OWN = (
@@ -33,21 +33,9 @@ _BRANCH = (
     )
     .limit(1)
 )
-_SAVE = Upsert(
-    proof_marks,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id", "tree", "mark"],
-        set_={name: insert.excluded[name] for name in ("ref", "object", "answered", "expires_at")},
-    ),
-)
+_SAVE = replacing(proof_marks)
 _NOTES = select(landing_notes).where(landing_notes.c.repository_id == bindparam("its_repository", type_=BigInteger))
-_SAVE_NOTES = Upsert(
-    landing_notes,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id"],
-        set_={name: insert.excluded[name] for name in ("landing_id", "tip", "tree")},
-    ),
-)
+_SAVE_NOTES = replacing(landing_notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +47,6 @@ class ProofMark:
     mark: str
     """For which branch it was tested, and by which checks (`mark_of`)."""
     ref: str
-    """Its full name."""
     object: str
     """The commit that it points at."""
     expires_at: datetime
@@ -83,7 +70,7 @@ class ProofMarks(TableStore):
         """Return the mark of a tree; expired ones too, as long as their refs may be there."""
         given = {"its_repository": repository_id, "its_tree": tree, "its_mark": mark}
         row = (await self._connection.execute(_OF_TREE, given)).one_or_none()
-        return None if row is None else _mark_of(row)
+        return None if row is None else record_in(ProofMark, row)
 
     async def branch_commit(self, repository_id: int) -> str | None:
         """Return the commit of the branches that are marks; None while GitHub takes refs that are no branches."""
@@ -92,8 +79,7 @@ class ProofMarks(TableStore):
 
     async def save(self, mark: ProofMark) -> None:
         """Store a mark, in place of its former row."""
-        row = {name: getattr(mark, name) for name in ProofMark.__dataclass_fields__}
-        await self._connection.execute(_SAVE.on(self._connection), row)
+        await self._connection.execute(_SAVE.on(self._connection), values_of(mark))
 
     async def with_expired(self, now: datetime) -> Sequence[int]:
         """Return the repositories with marks that have expired."""
@@ -102,7 +88,7 @@ class ProofMarks(TableStore):
     async def expired(self, repository_id: int, now: datetime, *, at_most: int) -> tuple[ProofMark, ...]:
         """Return marks of a repository that have expired, the oldest first."""
         given = {"its_repository": repository_id, "its_time": now, "at_most": at_most}
-        return tuple(map(_mark_of, await self._connection.execute(_EXPIRED, given)))
+        return tuple(record_in(ProofMark, row) for row in await self._connection.execute(_EXPIRED, given))
 
     async def remove(self, marks: Sequence[ProofMark]) -> None:
         """Forget marks, unless their trees landed again meanwhile."""
@@ -114,13 +100,9 @@ class ProofMarks(TableStore):
     async def notes(self, repository_id: int) -> LandingProgress:
         """Return how far the notes of a repository are written."""
         row = (await self._connection.execute(_NOTES, {"its_repository": repository_id})).one_or_none()
-        return LandingProgress() if row is None else LandingProgress(row.landing_id, row.tip, row.tree)
+        return LandingProgress() if row is None else record_in(LandingProgress, row)
 
     async def save_notes(self, repository_id: int, notes: LandingProgress) -> None:
         """Store how far the notes of a repository are written."""
-        row = {"landing_id": notes.landing_id, "tip": notes.tip, "tree": notes.tree}
-        await self._connection.execute(_SAVE_NOTES.on(self._connection), {"repository_id": repository_id, **row})
-
-
-def _mark_of(row: Row[tuple[object, ...]]) -> ProofMark:
-    return ProofMark(row.repository_id, row.tree, row.mark, row.ref, row.object, row.expires_at, row.answered)
+        row = {"repository_id": repository_id, **values_of(notes)}
+        await self._connection.execute(_SAVE_NOTES.on(self._connection), row)

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, TableStore, Upsert
+from queue_engine.core.database.database import DatabaseInstant, TableStore, Upsert, record_in
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.facts import FailingCheck, as_data
 from queue_engine.domain.model import NOWHERE, PASSING_PAUSES, PAUSES, Pause, Queue, RedBase, Repository, Stall
@@ -446,21 +446,8 @@ def _queue(row: Row[Any]) -> Queue:
     stall = None
     if row.stalled_since is not None:
         stall = Stall(row.stalled_since, row.stalled_head, row.stalled_checks, row.ci_active_at)
-    return Queue(
-        id=row.id,
-        repository=repository_of(row),
-        base_branch=row.base_branch,
-        due_at=row.due_at,
-        wake_count=row.wake_count,
-        pauses=pauses_of(row),
-        announced=row.announced,
-        red=red_base_of(row),
-        errors=row.errors,
-        stall=stall,
-        generation=row.generation,
-        in_trains=row.in_trains,
-        label_updates=row.label_updates,
-    )
+    repository, pauses, red = repository_of(row), pauses_of(row), red_base_of(row)
+    return record_in(Queue, row, repository=repository, pauses=pauses, red=red, stall=stall)
 
 
 class Depths(TableStore):

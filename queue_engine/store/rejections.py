@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import and_, bindparam, delete, select
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, replacing
 from queue_engine.domain.reasons import SENDER_REASONS, Reason
 from queue_engine.store.tables import rejections, throttles
 
@@ -28,13 +28,7 @@ _ITS_REJECTION = and_(
 )
 _FIND_REJECTION = select(rejections.c.head_sha, rejections.c.reason, rejections.c.at).where(_ITS_REJECTION)
 _CLEAR_REJECTION = delete(rejections).where(_ITS_REJECTION)
-_PUT_REJECTION = Upsert(
-    rejections,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id", "number"],
-        set_={name: insert.excluded[name] for name in ("head_sha", "reason", "at")},
-    ),
-)
+_PUT_REJECTION = replacing(rejections)
 
 
 class Rejections(TableStore):
@@ -64,12 +58,7 @@ _ITS_THROTTLE = and_(
 _FIND_THROTTLE = select(throttles.c.times, throttles.c.at).where(_ITS_THROTTLE)
 _CLEAR_THROTTLE = delete(throttles).where(_ITS_THROTTLE)
 _PURGE_THROTTLES = delete(throttles).where(throttles.c.at < bindparam("before"))
-_PUT_THROTTLE = Upsert(
-    throttles,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id", "login"], set_={name: insert.excluded[name] for name in ("times", "at")}
-    ),
-)
+_PUT_THROTTLE = replacing(throttles)
 
 
 @dataclass(frozen=True, slots=True)

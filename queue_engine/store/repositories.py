@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Row, String, bindparam, case, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, replacing
 from queue_engine.domain.model import Repository
 from queue_engine.store.tables import configuration_files, entries, repositories
 
@@ -22,12 +22,7 @@ REPOSITORY_FIELDS: tuple[ColumnElement[Any], ...] = (
 
 _ID: BindParameter[int] = bindparam("its_id")
 _REMEMBER = Upsert(repositories, lambda insert: insert.on_conflict_do_nothing())
-_REFRESH = Upsert(
-    repositories,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["id"], set_={name: insert.excluded[name] for name in ("owner", "name", "installation_id")}
-    ),
-)
+_REFRESH = replacing(repositories, "owner", "name", "installation_id")
 _NAMED = (
     select(*REPOSITORY_FIELDS)
     .where(
@@ -132,13 +127,7 @@ _SOME_FILES = select(configuration_files).where(
     configuration_files.c.at > bindparam("its_since"),
 )
 _PURGE = delete(configuration_files).where(configuration_files.c.at < bindparam("before"))
-_PUT = Upsert(
-    configuration_files,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["file"],
-        set_={name: insert.excluded[name] for name in ("generation", "text", "unreadable", "reviewed", "at")},
-    ),
-)
+_PUT = replacing(configuration_files)
 
 
 @dataclass(frozen=True, slots=True)

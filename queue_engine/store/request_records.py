@@ -25,7 +25,7 @@ from sqlalchemy import (
     union,
 )
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, record_in, values_of
 from queue_engine.core.jobs.job import JobStatus, failed_jobs, jobs
 from queue_engine.domain.model import Repository
 from queue_engine.store.repositories import REPOSITORY_FIELDS, remember, repository_of
@@ -205,26 +205,9 @@ class Requests(TableStore):
 
 
 def record_of(row: Row[Any]) -> RequestRecord:
-    return RequestRecord(
-        id=row.id,
-        repository=repository_of(row),
-        number=row.number,
-        kind=RequestKind(row.kind),
-        asked=row.asked,
-        asked_by=row.asked_by,
-        asked_at=row.asked_at,
-        process_id=row.process_id,
-    )
+    return record_in(RequestRecord, row, repository=repository_of(row), kind=RequestKind(row.kind))
 
 
 def _values(record: RequestRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "repository_id": record.repository.id,
-        "number": record.number,
-        "kind": record.kind,
-        "asked": record.asked[:_MAX_ASKED],
-        "asked_by": record.asked_by,
-        "process_id": record.process_id,
-        "asked_at": record.asked_at,
-    }
+    values = values_of(record)
+    return values | {"repository_id": values.pop("repository").id, "asked": record.asked[:_MAX_ASKED]}

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from sqlalchemy import Row, and_, bindparam, delete, func, insert, or_, select, update
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, record_in
 from queue_engine.store.tables import login_owners, sessions
 from queue_engine.store.tokens import hashed
 
@@ -163,16 +163,11 @@ class Sessions(TableStore):
 
 def _valid(row: Row[Any], given: str, now: datetime) -> Session | None:
     """Read a session from its row; None if it has expired."""
-    found = Session(
-        id=row.id,
-        person_id=row.person_id,
-        login=row.login,
+    found = record_in(
+        Session,
+        row,
         owns_login=row.owner_id == row.person_id,
-        secret_hash=row.secret_hash,
         former=row.secret_hash != given,
-        created_at=row.created_at,
-        used_at=row.used_at,
-        renewed_at=row.renewed_at,
         settled=row.former_hash is None or row.former_until is not None,
     )
     return None if found.expired(now) else found

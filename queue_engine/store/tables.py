@@ -80,7 +80,6 @@ queues = Table(
 )
 
 PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
-"""Whether a queue has any pause."""
 
 runs = Table(
     "runs",

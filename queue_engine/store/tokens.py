@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from sqlalchemy import Row, bindparam, delete, or_, select, update
 
-from queue_engine.core.database.database import TableStore, Upsert
+from queue_engine.core.database.database import TableStore, Upsert, record_in, values_of
 from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import Repository
 from queue_engine.store.tables import api_tokens
@@ -178,16 +178,12 @@ class Tokens(TableStore):
         """Create a token and return its secret, which is never stored. None if the name is in use."""
         secret = new_secret()
         token = {
+            **values_of(grant),
             "id": uuid4().hex,
             "name": name,
             "token_hash": hashed(secret),
-            "login": grant.login,
-            "person_id": grant.person_id,
-            "operator": grant.operator,
             "access": grant.access.value,
-            "installation_id": grant.installation_id,
             "repositories": _listed(grant.repositories),
-            "expires_at": grant.expires_at,
             "created_at": now,
         }
         created = await self._connection.execute(_CREATE.on(self._connection), token)
@@ -241,16 +237,9 @@ def _listed(repositories: Sequence[int] | None) -> list[int] | None:
 
 
 def _token(row: Row[Any]) -> Token:
-    grant = TokenPolicy(
-        login=row.login,
-        person_id=row.person_id,
-        operator=row.operator,
-        access=Permission(row.access),
-        installation_id=row.installation_id,
-        repositories=None if row.repositories is None else tuple(row.repositories),
-        expires_at=row.expires_at,
-    )
-    return Token(row.id, row.name, grant, row.created_at, row.last_used_at)
+    repositories = None if row.repositories is None else tuple(row.repositories)
+    grant = record_in(TokenPolicy, row, access=Permission(row.access), repositories=repositories)
+    return record_in(Token, row, grant=grant)
 
 
 def hashed(secret: str) -> str:

@@ -44,7 +44,6 @@ class WorkflowFile:
     jobs: Mapping[str, Mapping[str, Any]]
     concurrency: object = None
     variables: object = None
-    """Its `env`."""
     defaults: object = None
     fault: str | None = None
     """Why the file cannot be read; then it has neither events nor jobs."""

@@ -65,7 +65,6 @@ class Token:
     expires_at: datetime
     issued_at: datetime
     permissions: Mapping[str, str] = field(default_factory=dict)
-    """The permissions that were asked for."""
     issued: Mapping[str, str] = field(default_factory=dict)
     """The permissions that GitHub's answer names."""
 

@@ -214,7 +214,6 @@ class Viewer:
 
 
 ANONYMOUS = Viewer(NO_PERSON)
-"""A person who is not logged in."""
 
 _VIEWER: web.RequestKey[Viewer] = web.RequestKey("viewer", Viewer)
 

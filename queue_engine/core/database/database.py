@@ -17,23 +17,25 @@ import asyncio
 import os
 import sqlite3
 import stat
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import aiosqlite
 import structlog
 from sqlalchemy import (
     URL,
     BigInteger,
+    ColumnElement,
     DateTime,
     Dialect,
     Executable,
     Integer,
     MetaData,
+    Row,
     Table,
     TableClause,
     event,
@@ -52,6 +54,8 @@ from queue_engine.core.database.outage import Busy, OutageKind, ReadOnly, fault_
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql
+
+T = TypeVar("T")
 
 metadata = MetaData(
     naming_convention={
@@ -201,7 +205,6 @@ class Database:
         """
         self.url = database_url(url)
         self.dialect = self.url.get_backend_name()
-        """`sqlite` or `postgresql`."""
         self._was_full = False
         # The connection that was used last is used next: each has a cache of pages and of prepared statements.
         pool: dict[str, Any] = {"pool_size": pool_size, "max_overflow": 0, "pool_use_lifo": True}
@@ -312,6 +315,43 @@ class Upsert:
     def on(self, connection: AsyncConnection) -> Executable:
         """The statement for the database of this connection."""
         return self._on(connection.dialect.name)
+
+
+def replacing(table: Table, *names: str) -> Upsert:
+    """An INSERT that replaces these columns of the row with its primary key; by default all others."""
+    return _merging(table, names, lambda column, given: given)
+
+
+def adding(table: Table, *names: str) -> Upsert:
+    """The same, which adds to these numbers of the row."""
+    return _merging(table, names, lambda column, given: column + given)
+
+
+def _merging(
+    table: Table,
+    names: Sequence[str],
+    merge: Callable[[ColumnElement[Any], ColumnElement[Any]], ColumnElement[Any]],
+) -> Upsert:
+    key = [column.name for column in table.primary_key]
+    changed = names or [name for name in table.c.keys() if name not in key]  # noqa: SIM118 - a collection, no mapping
+
+    def conflict(insert: Insert) -> Executable:
+        merged = {name: merge(table.c[name], insert.excluded[name]) for name in changed}
+        return insert.on_conflict_do_update(index_elements=key, set_=merged)
+
+    return Upsert(table, conflict)
+
+
+def values_of(record: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, as its row has them."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def record_in(kind: type[T], row: Row[Any], /, **others: Any) -> T:
+    """Read a dataclass from a row with columns of its fields' names; `others` are what the row has otherwise."""
+    fields: Iterable[str] = cast(Any, kind).__dataclass_fields__
+    values = row._mapping
+    return kind(**{name: values[name] for name in fields if name not in others}, **others)
 
 
 def _insert(dialect: str, table: TableClause) -> Insert:

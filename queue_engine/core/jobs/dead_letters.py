@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from sqlalchemy import ColumnElement, Row, bindparam, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import Upsert
+from queue_engine.core.database.database import Upsert, replacing
 from queue_engine.core.jobs.job import Job, JobRequest, failed_jobs, jobs, new_job
 from queue_engine.core.jobs.job_store import Jobs
 from queue_engine.core.observability.log import logged
@@ -56,12 +56,7 @@ def no_follow_up(letter: DeadLetter) -> Iterable[JobRequest]:
 
 _FIELDS = tuple(failed_jobs.c[name] for name in DeadLetter.__dataclass_fields__)
 _ITS_OWN = failed_jobs.c.id == bindparam("its_id")
-_KEEP = Upsert(
-    failed_jobs,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["id"], set_={column.name: insert.excluded[column.name] for column in _FIELDS}
-    ),
-)
+_KEEP = replacing(failed_jobs)
 _GET = select(*_FIELDS).where(_ITS_OWN)
 _DISCARD = delete(failed_jobs).where(_ITS_OWN)
 _DISCARD_ALL = delete(failed_jobs).where(failed_jobs.c.job_type == bindparam("its_type"))

@@ -57,7 +57,6 @@ class ForkReason(StrEnum):
     ASKED = "asked"
     """Somebody queued it by `/queue alone`."""
     OFF = "forks_off"
-    """`trains.forks` is off."""
     UNREVIEWED = "unreviewed"
     """No one with write access has approved its head."""
     WORKFLOWS = "workflows"

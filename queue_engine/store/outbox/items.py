@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from queue_engine.core.database.database import record_in
 from queue_engine.core.jobs.dead_letters import DeadLetter
 from queue_engine.domain.facts import OwnCheckRun
 from queue_engine.domain.model import Repository
@@ -114,24 +115,12 @@ def dead_letter(row: Row[Any], error: str, now: datetime, *, attempts: int, retr
 
 def item_of(row: Row[Any]) -> OutboxItem:
     """Read an item from a row of the outbox with `REPOSITORY_FIELDS`. Raises pydantic's ValidationError."""
-    return OutboxItem(
-        id=row.id,
+    return record_in(
+        OutboxItem,
+        row,
         kind=OutboxKind(row.kind),
         repository=repository_of(row),
-        number=row.number,
         notice=None if row.notice is None else Notice.model_validate(row.notice),
-        label=row.label,
-        label_on=row.label_on,
-        remote_id=row.remote_id,
-        remote_head=row.remote_head,
-        maybe_created=row.maybe_created,
-        announced_at=row.announced_at,
-        superseded_id=row.superseded_id,
-        version=row.version,
-        attempts=row.attempts,
         owner=row.lease_owner,
         settled_at=row.updated_at,
-        trace=row.trace,
-        held_since=row.held_since,
-        error=row.error,
     )

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from sqlalchemy import BindParameter, Row, Select, and_, bindparam, case, delete, func, or_, select, type_coerce, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from queue_engine.core.database.database import DatabaseInstant, Insert, TableStore, Upsert
+from queue_engine.core.database.database import DatabaseInstant, Insert, TableStore, Upsert, replacing
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.core.observability import trace
 from queue_engine.domain.errors import Forbidden
@@ -508,13 +508,7 @@ _NEWEST = (
 _OF_COMMENT = _NEWEST.where(answers.c.comment_id == bindparam("its_comment"))
 _LOCK_COMMENT = _OF_COMMENT.with_for_update()
 _PURGE = delete(answers).where(answers.c.at < bindparam("before"))
-_PUT = Upsert(
-    answers,
-    lambda insert: insert.on_conflict_do_update(
-        index_elements=["repository_id", "number", "comment_id"],
-        set_={name: insert.excluded[name] for name in ("by", "replies", "at")},
-    ),
-)
+_PUT = replacing(answers)
 
 
 class CommandReplies(TableStore):
