@@ -28,6 +28,7 @@ _OVERHEAD = 1.05
 _MOST_REQUESTS = 12
 _FIRST_READS = 6
 """Rules and configuration of a repository, which the first merge reads."""
+_OWN_CHECKS = "query OwnCheckRuns"
 _SWEEPS = frozenset(
     {
         "GET /app/hook/deliveries",
@@ -37,6 +38,7 @@ _SWEEPS = frozenset(
         "GET /repos/{owner}/{repo}/issues/comments",
         "GET /repos/{owner}/{repo}/pulls",
         "POST /app/installations/{installation_id}/access_tokens",
+        _OWN_CHECKS,
     }
 )
 """What sweeps ask and no merge does: lost deliveries, installations, repositories, lists of pull requests, comments.
@@ -77,7 +79,7 @@ async def imq(
             stage.app.webhook_url = f"http://127.0.0.1:{runner.addresses[0][1]}/webhook"
             try:
                 async with virtual_time(stage, clock, client_of_bot(bot)) as time:
-                    yield Queue(stage, clock, time, stage.label, stage.server.requests.by_template)
+                    yield Queue(stage, clock, time, stage.label, partial(_asked, stage))
             finally:
                 await runner.cleanup()
                 await bot.close()
@@ -95,6 +97,11 @@ async def kodiak_like(directory: Path, ci_time: timedelta) -> AsyncIterator[Queu
 
         async with virtual_time(stage, clock, client_of_poller(poller)) as time:
             yield Queue(stage, clock, time, ask, lambda: Counter({"any": poller.requests}))
+
+
+def _asked(stage: Stage) -> Counter[str]:
+    """Requests so far; the queries of sweeps by their name, others by their route."""
+    return Counter(_OWN_CHECKS if _OWN_CHECKS in str(call.body) else call.template for call in stage.server.requests)
 
 
 Make = Callable[[Path, timedelta], AbstractAsyncContextManager[Queue]]
