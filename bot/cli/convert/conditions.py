@@ -51,6 +51,7 @@ def parsed(text: object) -> Condition | None:
 
 
 _ASKED = "Another rule asks for it. IMQ queues nothing with this label, unless you remove it from `blocking.labels`."
+_CHOOSES = "The label chooses the method: `merge.method_labels`."
 _WHOLE = "IMQ takes labels of exactly these names."
 _OBEYED = "IMQ obeys the rules of GitHub."
 _EVERY = "Where no check is required, IMQ waits for every check that reports, and each has to pass."
@@ -81,6 +82,8 @@ class Conditions:
         """Whether no other rule lets pull requests in: then `require` and `blocking` may say what this one asks."""
         self.asked: set[str] = set()
         """Labels for which any rule or queue asks."""
+        self.choosing: set[str] = set()
+        """Labels that choose the method: a rule without them is for the others, and blocks none."""
         self._named: list[Branches] = []
         self._everywhere = False
         self._has_label = False
@@ -237,6 +240,8 @@ class Conditions:
                 made.put(at, "enabled", False, branches=(value,))
             case "base":
                 self._base(at)
+            case "label" if negated and self.choosing.issuperset(_names(found) or [""]):
+                made.same(at, _CHOOSES)
             case "label" if negated and (labels := _names(found) or _literals(found)):
                 differs = _ASKED if self.asked & set(labels) else "" if _names(found) else _WHOLE
                 made.put(at, "blocking.labels", labels, differs, branches)

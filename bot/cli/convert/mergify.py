@@ -104,6 +104,7 @@ class _Mergify:
             self.conditions.ask(conditions)
         for conditions, _ in self._entrances():
             self.conditions.ask(conditions)
+        self.conditions.choosing = {name for name, methods in self._methods_of_labels().items() if len(methods) == 1}
 
     def _entrances(self) -> list[tuple[Any, Any]]:
         """Return conditions and options of each action that lets pull requests into a queue."""
@@ -472,7 +473,8 @@ def _seconds(text: object) -> int | None:
     return sum(int(number) * _UNITS[unit.lower()] for number, unit in found)
 
 
-_TOKEN = re.compile(r"\{\{-?\s*([a-z_-]+)\s*-?\}\}")
+_TOKEN = re.compile(r"\{\{-?\s*([a-z_-]+)\s*(?:\|\s*trim\s*)?-?\}\}")
+"""GitHub trims a message itself."""
 _PLACEHOLDERS = {
     "title": "title",
     "number": "number",

@@ -15,6 +15,8 @@ _NO_QUEUE = "The ruleset has no merge queue, so the file sets nothing: IMQ's def
 _NO_ID = "The export has no id: `gh api '{rulesets}'` lists the ids, one of which replaces RULESET_ID in the command."
 _SHARED = "The ruleset is the organisation's: the command turns GitHub's queue off in all repositories that it names."
 _OFF = "GitHub's queue is off with its ruleset. The file switches IMQ's on: `enabled: false` keeps it off."
+_OBEYED = "It stays on GitHub, and IMQ obeys it."
+_OF_TAGS = "It stays on GitHub, and concerns tags alone: IMQ makes none."
 _CLOSED = "It stays on GitHub, and lets IMQ land nothing, unless `bypass_actors` names IMQ's App."
 
 
@@ -43,7 +45,7 @@ def convert(source: Source) -> Conversion:
         elif _kind(rule) == "update" and value.get("target", "branch") == "branch":
             made.find(place, Verdict.NEARLY, _CLOSED)
         else:
-            made.same(place, "It stays on GitHub, and IMQ obeys it.")
+            made.same(place, _OF_TAGS if value.get("target") == "tag" else _OBEYED)
     if not rules:
         made.same(("rules",), "It has no rule.")
     if queues:
@@ -79,7 +81,7 @@ def _branches(made: Conversion, conditions: object, has_queue: bool) -> None:
     wanted = [each for each in included if isinstance(each, str)] if isinstance(included, list) else []
     place: Place = ("conditions",)
     if not has_queue or conditions is None:
-        made.same(place, "It names the branches of rules that stay on GitHub.")
+        made.same(place, "It says where the rules hold, which stay on GitHub.")
         return
     made.missing(place, "IMQ's file names base branches, by wildcards under `branches`.")
     at = (*place, "ref_name", "include")

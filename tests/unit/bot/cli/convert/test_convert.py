@@ -272,6 +272,24 @@ def test_convert_of_rules_that_name_queues_takes_the_method_of_each_queue(conver
     assert found["queue_rules[1].merge_method"] == ("same", "merge.method_labels")
 
 
+def test_convert_of_rules_with_and_without_a_label_has_it_choose_the_method(convert: Convert) -> None:
+    """The rule without it is for the other pull requests: it blocks none. GitHub trims a message itself."""
+    rules = "pull_request_rules:\n- conditions: [label=go, label!=keep, label!=wait]\n"
+    rules += "  actions: {merge: {method: squash}}\n"
+    rules += "- conditions: [label=go, label=keep]\n  actions: {queue: {method: merge}}\n"
+    rules += "queue_rules: [{name: default, commit_message_template: '{{ title }}\n\n\n  {{ body | trim }}'}]\n"
+    found = verdicts(convert(".mergify.yml", rules, "--json"))
+    written = parse(Path(".github/imq.yml").read_text()).value
+    assert written["blocking"] == {"labels": ["wait"]}
+    assert written["merge"] == {
+        "method": "squash",
+        "method_labels": {"keep": "merge"},
+        "title": "{title}",
+        "body": "{body}",
+    }
+    assert found["pull_request_rules[0].conditions[1]"] == ("same", "")
+
+
 def test_convert_makes_no_trigger_of_a_queues_label_beside_a_rule_that_asks_for_more(convert: Convert) -> None:
     """By itself the label queued nothing. One that another rule excludes is blocked, and the report says so."""
     queues = "queue_rules: [{name: a, queue_conditions: [label!=odd]}, {name: b, queue_conditions: [label=odd]}]\n"
@@ -414,7 +432,7 @@ def test_convert_of_a_ruleset_removes_githubs_queue_and_keeps_its_other_rules(co
     assert json.loads(body) == kept | {"rules": [{"type": "non_fast_forward"}]}
 
 
-@pytest.mark.parametrize("case", ["switched off", "no queue", "of an organisation", "closed branch"])
+@pytest.mark.parametrize("case", ["switched off", "no queue", "of an organisation", "closed branch", "tags"])
 def test_convert_of_a_ruleset_says_what_is_peculiar_to_it(convert: Convert, case: str) -> None:
     """A queue that is off keeps its branches; whose ruleset it is decides the command; `update` closes a branch."""
     cases: dict[str, dict[str, Any]] = {
@@ -422,6 +440,7 @@ def test_convert_of_a_ruleset_says_what_is_peculiar_to_it(convert: Convert, case
         "no queue": {"rules": [{"type": "deletion"}], "conditions": None},
         "of an organisation": {"id": None, "source_type": "Organization"},
         "closed branch": {"rules": [{"type": "update"}]},
+        "tags": {"rules": [{"type": "update"}], "target": "tag"},
     }
     given = RULESET | cases[case]
     result = convert("rules.json", json.dumps(given), "rules.json", "--json")
@@ -433,6 +452,7 @@ def test_convert_of_a_ruleset_says_what_is_peculiar_to_it(convert: Convert, case
     assert ("orgs/{owner}/rulesets/RULESET_ID'" in report["command"]) is (case == "of an organisation")
     assert ("lists the ids" in " ".join(report["notes"])) is (case == "of an organisation")
     assert (found.get("rules[0].type") == ("nearly", "")) is (case == "closed branch")
+    assert any("tags alone" in each["text"] for each in report["values"]) is (case == "tags")
 
 
 def leaves(value: Any) -> int:
