@@ -27,6 +27,7 @@ from bot.mcp.protocol import (
     answer,
     check_version,
     parse_message,
+    shortened,
     waits_long,
 )
 from bot.mcp.tools import ApiCall
@@ -60,7 +61,7 @@ class McpHandler:
         """Answer 200 with a message; 202 for a notification; 400, 401, 403, 404, 413, 415 with an error.
 
         Where a tool waits for longer than a minute, its answer is an event of a stream, if the client reads streams:
-        comments come before it, so that no proxy ends the connection.
+        comments come before it, so that no proxy ends the connection. For other clients it waits a minute.
         """
         try:
             self._refuse_foreign_sites(request)
@@ -76,8 +77,10 @@ class McpHandler:
             check_version(parsed)
             if parsed.method == "tools/call":
                 await identify(request, self._engine.store, self._engine.clock)
-            if waits_long(parsed) and "text/event-stream" in ",".join(request.headers.getall("Accept", [])):
-                return await self._stream(request, parsed)
+            if waits_long(parsed):
+                if "text/event-stream" in ",".join(request.headers.getall("Accept", [])):
+                    return await self._stream(request, parsed)
+                parsed = shortened(parsed)
             return web.json_response(await self._answer(request, parsed))
         except ProtocolError as error:
             earlier = parsed.version is None and request.headers.get(_VERSION_HEADER) != LATEST

@@ -32,7 +32,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.store.tokens import Token
 
 MOST, MOST_OF_CALLER = 100, 10
-"""Waiting calls in one process, and those of one person or service."""
+"""Waiting calls in one process, and those of one person. A service stands for many agents, and may have all."""
 
 LONGEST_WAIT = 3600
 """Seconds that a call may wait. Proxies often end one that is silent for longer than a minute."""
@@ -47,7 +47,10 @@ A token that was revoked waits no longer than this."""
 _LEAVES = ENDS | {"not_ready"}
 """The events after which a pull request may have left its queue, for good or until it is ready again."""
 
-_BUSY = "too many calls wait for a change; try again, or ask without `wait`"
+_BUSY = f"{MOST} calls wait for a change, and are the most; try again, or ask without `wait`"
+_YOURS = (
+    f"{MOST_OF_CALLER} of your calls wait, and are the most; end one, or ask without `wait`: a service may have {MOST}"
+)
 
 Load = Callable[[], Awaitable[Mapping[str, Any]]]
 """Judges the caller's rights and loads the answer."""
@@ -181,9 +184,9 @@ class ChangeWaits:
         """Count a waiting call; yield what is set when it loses its slot. Raises ApiError 429."""
         with ExitStack() as stack:
             try:
-                slot = stack.enter_context(self._slots.take(budget_key(token)))
-            except SlotRefused:
-                raise ApiError(429, _BUSY, retry_after=FIRST_POLL) from None
+                slot = stack.enter_context(self._slots.take(budget_key(token), limited=not token.grant.service))
+            except SlotRefused as full:
+                raise ApiError(429, _BUSY if full.own is None else _YOURS, retry_after=FIRST_POLL) from None
             self.waiting.add(call)
             stack.callback(self.waiting.discard, call)
             yield slot

@@ -7,7 +7,7 @@ answer depends on it. `mcp`, the official client for Python, judges both in test
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot import __version__
@@ -104,6 +104,12 @@ def waits_long(request: McpRequest) -> bool:
         return False
     seconds = arguments.get("seconds")
     return isinstance(seconds, int) and seconds > QUIET_WAIT
+
+
+def shortened(request: McpRequest) -> McpRequest:
+    """Return a request that waits as long as proxies let a connection be silent."""
+    arguments = {**request.params["arguments"], "seconds": QUIET_WAIT}
+    return replace(request, params={**request.params, "arguments": arguments})
 
 
 async def _result(request: McpRequest, send: Send, now: Callable[[], float]) -> dict[str, Any]:

@@ -207,7 +207,8 @@ TOOLS: Mapping[str, Tool] = {
                     "minimum": 1,
                     "maximum": LONGEST_WAIT,
                     "description": f"How long to wait, from 1 to {LONGEST_WAIT} s; {_WAIT} if left out, since many "
-                    "clients end a call after a minute. If yours lets a call take longer, wait longer in one call.",
+                    "clients end a call after a minute. If yours lets a call take longer, wait longer in one call: "
+                    f"{QUIET_WAIT} s at most over HTTP if it reads no event streams.",
                 }
             },
             ("repository", "number"),

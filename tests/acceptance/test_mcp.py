@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import aiohttp
 import pytest
 
 from bot.mcp.protocol import INVALID_PARAMS, LATEST, UNKNOWN_METHOD, UNSUPPORTED_VERSION
-from bot.mcp.tools import TOOLS
+from bot.mcp.tools import QUIET_WAIT, TOOLS
 from queue_engine.domain.facts import Permission
 from tests.acceptance.browsing import HOME, SETTINGS
 from tests.acceptance.callers import Caller, caller
+from tests.acceptance.test_api_tokens import PAUSE
 from tests.acceptance.test_hidden_repositories import HIDDEN, MISSING, hide
 from tests.acceptance.world import REPOSITORY, World, a_world
 from tests.support.real_time import LIMIT
@@ -101,6 +103,24 @@ async def test_long_wait_is_an_event_of_a_stream(world: World, mona: Caller, age
         await world.until(reading.done)
         answered = json.loads((await reading).split("data: ")[1])
     assert (answered["id"], answered["result"]["structuredContent"]["outcome"]) == (7, "landed")
+
+
+async def test_long_wait_of_a_client_without_streams_takes_a_minute(world: World, mona: Caller, agent: Agent) -> None:
+    """Its connection is silent for no longer than proxies allow: the state says that the agent calls again."""
+    pull = world.open("add")
+    await agent.call("queue", number=pull.number)
+    maintainer = await caller(world, mona.session, "rhea")
+    assert (await maintainer.ask("POST", PAUSE, body={"reason": "A release"})).status == 200
+    url, message, headers = hour_of_waiting(mona, pull.number)
+    begun = world.clock.now()
+    asking = asyncio.ensure_future(
+        mona.session.post(url, json=message, headers=headers | {"Accept": "application/json"})
+    )
+    await world.until(asking.done)
+    async with await asking as response:
+        answered = await response.json()
+    assert answered["result"]["structuredContent"]["state"] == "pending"
+    assert timedelta(seconds=QUIET_WAIT) <= world.clock.now() - begun < timedelta(seconds=10 * QUIET_WAIT)
 
 
 async def test_long_wait_ends_with_the_process(world: World, mona: Caller, agent: Agent) -> None:

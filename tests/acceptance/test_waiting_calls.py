@@ -10,8 +10,9 @@ import aiohttp
 import pytest
 
 from bot.api.permissions import CACHED_FOR
-from bot.api.waits import FIRST_POLL, MOST_OF_CALLER, RAREST_FOR_OUTCOME, RAREST_POLL
+from bot.api.waits import FIRST_POLL, MOST, MOST_OF_CALLER, RAREST_FOR_OUTCOME, RAREST_POLL
 from bot.http.connections import SharedSlots
+from queue_engine.domain.facts import Permission
 from queue_engine.domain.model import UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
@@ -248,6 +249,7 @@ async def test_waiting_calls_of_a_caller_are_bounded(world: World, session: aioh
         await asyncio.sleep(0)
     refused = await mona.ask("GET", f"{path_of(pull)}?wait=60")
     assert (refused.status, refused.headers["Retry-After"], refused.body["retry_safe"]) == (429, "5", True)
+    assert str(refused.body["error"]).startswith(f"{MOST_OF_CALLER} of your calls wait")
     assert (await read_entry(mona, pull))["state"] == "not_queued"
     async with waiting(world, MOST_OF_CALLER + 1, hubot.ask("GET", f"{path_of(pull)}?wait=60")) as other:
         assert not other.done()
@@ -255,6 +257,29 @@ async def test_waiting_calls_of_a_caller_are_bounded(world: World, session: aioh
         statuses: list[Any] = [answer.status for answer in await asyncio.gather(other, *calls)]
     assert set(statuses) == {200}, "a process that ends answers them"
     assert len(world.bot.waits.waiting) == 0
+
+
+@pytest.mark.thorough
+async def test_agents_that_share_a_service_token_wait_together(
+    world: World, session: aiohttp.ClientSession, mona: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than calls of one person; while all slots are taken, a person's call gets one of theirs."""
+    monkeypatch.setattr(world.bot.waits, "_slots", SharedSlots(4, 2))
+    scope = (world.repository.record.id,)
+    agents = await caller(world, session, None, name="agents", access=Permission.WRITE, repositories=scope)
+    pull = world.open("add")
+    await world.settle()
+    ask = f"{path_of(pull)}?wait=60"
+    calls = [asyncio.ensure_future(agents.ask("GET", ask)) for _ in range(4)]
+    while len(world.bot.waits.waiting) < 4:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    refused = await agents.ask("GET", ask)
+    assert (refused.status, str(refused.body["error"]).split(",")[0]) == (429, f"{MOST} calls wait for a change")
+    async with waiting(world, 5, mona.ask("GET", ask)) as other:
+        assert ((await calls[0]).status, other.done()) == (200, False)
+        world.bot.engine.ending.set()
+        statuses: list[Any] = [answer.status for answer in await asyncio.gather(other, *calls)]
+    assert set(statuses) == {200}
 
 
 async def test_caller_with_most_waiting_calls_gives_a_place_to_another(
