@@ -18,7 +18,7 @@ from queue_engine.admission.case import Case, InOrder
 from queue_engine.admission.enqueue import enqueue
 from queue_engine.admission.new_entries import REVERT_MARK
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
-from queue_engine.config.merge_commit import without_skips
+from queue_engine.config.merge_commit import without_mentions, without_skips
 from queue_engine.core.jobs.idempotency import NewKey
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.consent import ConsentKind
@@ -239,7 +239,7 @@ async def open_revert(
         if found is None:
             body = f"Reverts #{pull.number}, for `{by}`.\n\n{mark}"
             try:
-                title = without_skips(title or f'Revert "{pull.title}"')
+                title = _quotable(title or f'Revert "{pull.title}"')
                 found, branch, made = await github.revert_pull_request(repository, pull.node_id, title, body)
             except (Forbidden, Invalid) as refusal:
                 return Revert(detail=refusal.message)
@@ -262,13 +262,17 @@ async def open_revert(
         return Revert(found, head, replaced)
 
 
+def _quotable(text: str) -> str:
+    return without_mentions(without_skips(text))
+
+
 async def _with_ci(engine: Engine, repository: Repository, branch: str, made: Commit) -> str:
-    """Have CI run on a revert whose commit quotes words that skip it: replace it by one without. Returns its head.
+    """Replace a revert's commit that quotes words that skip CI, or mentions people, by one without. Returns its head.
 
     No source says whether the message of the commit is that of the request or quotes the one that landed. What GitHub
     refuses here leaves the revert as it is.
     """
-    github, message = engine.github, without_skips(made.message)
+    github, message = engine.github, _quotable(made.message)
     if message == made.message:
         return made.sha
     with suppress(Forbidden, HeadConflict, Invalid, MergeError, NotFound):

@@ -3,8 +3,8 @@
 Texts from people are not trusted. Placeholders come from a fixed list, are never evaluated, and inserted text is not
 expanded again. A title is one line. A trailer that names a person (`Signed-off-by: ...`) certifies something, so only
 IMQ writes such trailers. Those of a body are quoted (`> Signed-off-by: ...`): readable, but no trailers for git. Other
-trailers of a body (`Fixes: #7`) remain. An `@name` of a body is broken up: a commit that mentions people notifies them
-at each push of it.
+trailers of a body (`Fixes: #7`) remain. An `@name` of any source, templates included, is broken up: a commit that
+mentions people notifies them at each push of it.
 
 Words such as `[skip ci]` keep CI from running on the commit, also where a description only quotes them
 (StefanMaron/BusinessCentral.AL.Runner #2116, dependabot/dependabot-core #7311, alexwohlbruck/parchment #367). Each
@@ -49,7 +49,10 @@ _MOST_COMMITS = 100
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}\s]*)\}|[{}]")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_MENTION = re.compile(r"(?<![\w@.+-])@(?=[A-Za-z0-9])")
+_MENTION = re.compile(r"(?<!\w)@(?=[a-z0-9][a-z0-9_-]*+(?:/[a-z0-9]|\.*+(?!\w)))", re.ASCII | re.IGNORECASE)
+"""A person or a team, as GitHub finds it (`MentionFilter` and `TeamMentionFilter` of its html-pipeline). No address of
+an e-mail is one, not even after a bot's `]`."""
+
 _INVISIBLE = "\u200b"
 _TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: ")
 _SKIPS = re.compile(
@@ -77,7 +80,7 @@ def commit_message(
     reviewers: Sequence[str] = (),
     trailer: bool = False,
 ) -> MergeCommit:
-    """Fill in the message for merging this pull request, whose commits have these texts.
+    """Fill in the message for merging this pull request, whose commits have these texts. It mentions no one.
 
     `label` is the one that queues. An empty title is left to GitHub. Templates were checked when the configuration was
     parsed (`checked`). `trailer`: `Queued-by:` ends the body, which is the title where there is no template.
@@ -93,20 +96,21 @@ def commit_message(
         "queued_by": _line(queued_by),
         "reviewers": ", ".join(map(_line, reviewers)),
     }
-    title = None if templates.title is None else _line(filled(templates.title, one_line)) or None
+    title = None if templates.title is None else without_mentions(_line(filled(templates.title, one_line))) or None
     queued = f"Queued-by: {one_line['queued_by']}" if trailer and one_line["queued_by"] else None
     if templates.body is None:
-        return MergeCommit(title, None if queued is None else f"{_quoted(one_line['title'])}\n\n{queued}")
+        text = without_mentions(_quoted(one_line["title"]))
+        return MergeCommit(title, None if queued is None else f"{text}\n\n{queued}")
     body = _wanted(pull.body)
     # Cut first and quote afterwards, so that no text across the cut becomes a trailer.
     several = {
-        "body": _quoted(_harmless(body[:_MOST_BODY].strip())),
-        "body_text": _quoted(_harmless(without_comments(body)[:_MOST_BODY].strip())),
+        "body": _quoted(without_skips(body[:_MOST_BODY].strip())),
+        "body_text": _quoted(without_skips(without_comments(body)[:_MOST_BODY].strip())),
         "title": _quoted(one_line["title"]),
-        "commits": _harmless("\n".join(f"- {_line(each)[:_MOST_TITLE]}" for each in texts.titles[:_MOST_COMMITS])),
+        "commits": without_skips("\n".join(f"- {_line(each)[:_MOST_TITLE]}" for each in texts.titles[:_MOST_COMMITS])),
         "co_authors": _trailers(texts.co_authors),
     }
-    text = _tidy(filled(templates.body, one_line | several))
+    text = without_mentions(_tidy(filled(templates.body, one_line | several)))
     return MergeCommit(title, text if queued is None else _ended(text, queued))
 
 
@@ -181,9 +185,9 @@ def without_skips(text: str) -> str:
     return _SKIPS.sub(lambda found: found.group().strip("[]:*-").replace(" ", "-"), text)
 
 
-def _harmless(text: str) -> str:
-    """Break up mentions, too: GitHub mentions the person of an `@name` at the beginning of a word."""
-    return _MENTION.sub(f"@{_INVISIBLE}", without_skips(text))
+def without_mentions(text: str) -> str:
+    """Break up each `@name` and `@organization/team`."""
+    return _MENTION.sub(f"@{_INVISIBLE}", text)
 
 
 def _line(text: str) -> str:

@@ -92,33 +92,36 @@ async def test_calls_at_once_open_one_pull_request(world: World, mona: Caller, w
 async def test_revert_and_reland_of_a_title_that_skips_ci_are_tested(
     tmp_path: Path, quotes: Literal["request", "landed"]
 ) -> None:
-    """P1: no required check would report; whatever GitHub makes of the title, both have CI, and land, also at lag."""
+    """P1: no required check would report; whatever GitHub makes of the title, both have CI, and land, also at lag.
+
+    P6: neither mentions anybody.
+    """
     async with a_train_stage(tmp_path) as stage:
         world = stage.world
         text = 'merge: {method: squash, title: "{title} (#{number})", body: ""}\n'
         world.repository.push("main", {".github/imq.yml": text}, "Configure", by="rhea")
         world.github.behaviour.revert_quotes = quotes
         pull = stage.open()
-        pull.edit_title("Add [skip ci]", by="mona")
+        pull.edit_title("Add [skip ci] @tria", by="mona")
         await world.pass_time(CI_TIME * 2)
         pull.label(LABEL, by="mona")
         await world.until(lambda: bool(pull.merged))
         await world.settle()
         git = world.repository.record.git
-        assert git.must(world.repository.sha("main")).message == f"Add [skip ci] (#{pull.number})", (
+        assert git.must(world.repository.sha("main")).message == f"Add [skip ci] @\u200btria (#{pull.number})", (
             "as its author wants"
         )
         world.server.lag.between(timedelta(0), 4 * timedelta(seconds=1), seed=4)
         before = len(world.repository.record.pulls)
         await say(world, pull, "/revert", by="mona")
         revert = pull_of(world, before + 1)
-        assert (revert.title, await answered(world, pull)) == ('Revert "Add skip-ci"', ["reverted"])
+        assert (revert.title, await answered(world, pull)) == ('Revert "Add skip-ci @\u200btria"', ["reverted"])
         await until_merged(world, revert.number)
         await say(world, pull, "/reland", by="mona")
         await world.pass_time(CI_TIME * 2)
         world.repository.pull(before + 2).label(LABEL, by="mona")
         await until_merged(world, before + 2)
-        assert git.must(world.repository.sha("main")).message == f"Reland: Add skip-ci (#{before + 2})"
+        assert git.must(world.repository.sha("main")).message == f"Reland: Add skip-ci @\u200btria (#{before + 2})"
 
 
 async def test_revert_that_github_refuses_or_somebody_pushed_to_says_so(world: World, mona: Caller) -> None:

@@ -14,6 +14,7 @@ from tests.acceptance.commenting import MINUTE, reacted, ready, say
 from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_flaky_jobs import EDIT
 from tests.acceptance.test_methods import ONLY_REBASE
+from tests.acceptance.train_world import a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
@@ -132,19 +133,40 @@ async def test_labels_that_name_two_methods_are_refused_and_named(world: World) 
     assert not pull.merged
 
 
-@pytest.mark.thorough
-async def test_name_in_a_description_reaches_no_commit_as_a_mention(world: World) -> None:
-    """P6: a landed commit mentions no one, whatever the description says."""
-    await configure(world, 'merge: {body: "{body}"}\n')
-    pull = await ready(world)
-    pull.edit_body("Thanks to @hubot and @acme/team; mail a@example.org.", by="mona")
-    pull.label(LABEL, by="mona")
-    await world.until(lambda: pull.merged)
-    message = world.repository.log("main")[0].message
-    assert "@hubot" not in message
-    assert "@acme" not in message
-    assert "hubot" in message
-    assert "a@example.org" in message
+QUOTED = """merge:
+  method: {method}
+  title: "{{title}} for @{{author}} ({{head}})"
+  body: "{{body}}\\n\\n{{commits}}\\n\\nMade with @acme/tools.\\n\\n{{co_authors}}"
+"""
+"""Templates that quote what people wrote, and mention people themselves."""
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("method", ["merge", "squash"])
+async def test_name_in_any_text_of_a_commit_reaches_none_as_a_mention(
+    tmp_path: Path, method: str, trains: bool
+) -> None:
+    """P6: no commit mentions anybody: not by title, description, commits, branch or template, alone or in a train."""
+    text = QUOTED.format(method=method)
+    async with a_train_world(tmp_path, more=text) if trains else a_world(tmp_path) as world:
+        if not trains:
+            await configure(world, text)
+        pull, other = world.open("fix/@hubot"), world.open("other")
+        pull.push({"more.py": "more\n"}, message="Ask @rhea", by="robot[bot]")
+        pull.edit_title("Thank @hubot, 谢@rhea and -@tria", by="mona")
+        pull.edit_body("Thanks to @hubot and @acme/team; mail a@example.org.", by="mona")
+        await world.pass_time(CI_TIME * 2)
+        for each in (pull, other):
+            each.label(LABEL, by="mona")
+        await world.until(lambda: bool(pull.merged and other.merged))
+        bodies = [each.body for each in world.server.requests if isinstance(each.body, dict)]
+        sent = [str(each[key]) for each in bodies for key in ("message", "commit_message", "commit_title") if key in each]
+        assert [text for text in sent if re.search(r"(?<![A-Za-z0-9_])@[a-z]+(?![\w.-])", text)] == []
+        landed = next(each.message for each in world.repository.log("main") if each.message.startswith("Thank"))
+        named = "Thank @\u200bhubot, 谢@\u200brhea and -@\u200btria for @\u200bmona (fix/@\u200bhubot)"
+        assert landed.startswith(named)
+        assert "a@example.org" in landed
+        assert re.search(r"^Co-authored-by: robot\[bot\] <\S*robot\[bot\]@\S+>$", landed, re.MULTILINE), landed
 
 
 async def test_branch_whose_rules_forbid_merge_commits_is_refused_at_once_with_that_reason(world: World) -> None:

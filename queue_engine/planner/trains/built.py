@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from queue_engine.config.merge_commit import MergeCommit, commit_message, without_skips
+from queue_engine.config.merge_commit import MergeCommit, commit_message, without_mentions, without_skips
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CommitHistory, MergeMethod, PullRequest
 from queue_engine.domain.run import Run, RunMember
@@ -127,5 +127,5 @@ def merge_message(
     )
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
-    text = without_skips(f"{title}\n\n{body}".strip())
+    text = without_mentions(without_skips(f"{title}\n\n{body}".strip()))
     return text if method is MergeMethod.MERGE else _NUMBER.sub("", text)

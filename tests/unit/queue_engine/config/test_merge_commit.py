@@ -85,6 +85,28 @@ def test_description_that_quotes_words_that_skip_ci_skips_none(word: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "mention",
+    ["@ada", "(@ada)", "谢@ada", "-@ada", "@@ada", "@ada.", "@ada-b's", "@ada_corp", "@acme/team", "@types/node"],
+)
+def test_commit_words_mention_no_one(mention: str) -> None:
+    """P6: neither a person nor a team, wherever the name comes from."""
+    broken = "@\u200b".join(mention.rsplit("@", 1))
+    assert title("{title} by {author} {{x}}", title=mention, author="b") == f"{broken} by b {{x}}"
+    assert title(f"a {mention} {{number}}") == f"a {broken} 1"
+    assert body("{title}\n\n{body}", title=mention, body=mention) == f"{broken}\n\n{broken}"
+    trailing = commit_message(
+        MergeCommit(None, None), pull(title=mention), CommitHistory(), label="q", queued_by="b", trailer=True
+    )
+    assert trailing.body == f"{broken}\n\nQueued-by: b"
+
+
+@pytest.mark.parametrize("address", ["a@x.org", "B <1+b[bot]@users.noreply.github.com>", "a.@x-y.org", "@", "@ ada"])
+def test_commit_words_keep_addresses(address: str) -> None:
+    """A co-author's address is one after the landing, too."""
+    assert body("{title}\n\n{co_authors}", address, title=address) == f"{address}\n\nCo-authored-by: {address}"
+
+
+@pytest.mark.parametrize(
     ("text", "left"),
     [
         ("Why.\n<!-- imq:cut -->\n- [ ] tested", "Why."),

@@ -18,6 +18,7 @@ BODY = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}"))
         ("Fix [ci-skip] [actions skip]", "Fix ci-skip actions-skip"),
         ("Fix [skip azurepipelines] [skipRun]", "Fix skip-azurepipelines skipRun"),
         ("Fix ***NO_CI*** --skip-ci", "Fix NO_CI skip-ci"),
+        ("Fix for @ada", "Fix for @\u200bada"),
         ("Skip [flaky] tests [skipped]", "Skip [flaky] tests [skipped]"),
     ],
 )
