@@ -33,6 +33,7 @@ _EVENTS: Mapping[str, str] = {
     "status": "IMQ learns late that a commit status was reported, so merges wait longer.",
     "workflow_run": "IMQ does not notice that a workflow run waits for approval.",
     "repository": "IMQ learns late that a repository was renamed, transferred or archived.",
+    "label": "IMQ takes a renamed trigger label for a removed one.",
     "branch_protection_configuration": "IMQ uses changed rules after two hours at the latest.",
     "branch_protection_rule": "IMQ uses changed rules after two hours at the latest.",
     "repository_ruleset": "IMQ uses changed rules after two hours at the latest.",

@@ -13,6 +13,7 @@ from bot.webhooks.payloads import (
     CheckSuiteEvent,
     CommentEvent,
     InstallationEvent,
+    LabelEvent,
     Payload,
     PullRequestEvent,
     PushEvent,
@@ -401,6 +402,13 @@ def _installation(event: Payload, delivery: _Delivery) -> webhooks.WebhookEvent:
     return webhooks.RepositoryChange(**event.common(delivery.id))
 
 
+def _label(event: LabelEvent, delivery: _Delivery) -> webhooks.WebhookEvent | None:
+    former, label = (event.changes.name or {}).get("from"), event.label.name
+    if not isinstance(former, str) or not former or former == label:
+        return None
+    return webhooks.LabelRename(**event.common(delivery.id), former=former, label=label)
+
+
 def _halves(full_name: str) -> tuple[str, str]:
     owner, _, name = full_name.partition("/")
     return owner, name
@@ -445,6 +453,7 @@ EVENTS: Mapping[str, _Row] = {
     "branch_protection_configuration": _Row(Payload, _rules),
     "branch_protection_rule": _Row(Payload, _rules),
     "repository_ruleset": _Row(Payload, _rules),
+    "label": _Row(LabelEvent, _label, _actions("edited")),
     "membership": _Row(Payload, _teams),
     "team": _Row(Payload, _teams),
     "installation": _Row(

@@ -118,6 +118,15 @@ class Changes(ReadModel):
     body: dict[str, Any] | None = None
 
 
+class LabelChanges(ReadModel):
+    name: dict[str, Any] | None = None
+
+
+class LabelEvent(OfRepository):
+    label: Label
+    changes: LabelChanges = Field(default_factory=LabelChanges)
+
+
 class PullRequestEvent(OfRepository):
     action: Word
     pull_request: PullRequest

@@ -53,6 +53,14 @@ HISTORY: Mapping[str, HistoryText] = {
         "Priority changed",
         {"priority": " to {priority}", "by": ASKED_BY, "position": ", position {position}", **_PRECEDENCE},
     ),
+    "label_renamed": HistoryText(
+        "The label that queued it was renamed",
+        {
+            "by": ASKED_BY,
+            "label": " to {label}",
+            "unnamed": " to {unnamed}: it queues others only if `trigger_labels` names it",
+        },
+    ),
     "paused": HistoryText("Queue for {base} paused", {"by": ASKED_BY, "until": " until {until}"}),
     "landed_outside": HistoryText("{base} moved outside the queue", {"sha": " to {sha}", "by": ASKED_BY}),
     "run_started": HistoryText("Joined a train", {"run": ", run {run}", "members": ", with {members}"}),

@@ -73,6 +73,7 @@ _BRANCHES: Mapping[Reason, ReasonText] = {
 
 CAUSED: Mapping[Reason, str] = {
     Reason.LABEL_REMOVED: "{who} removed the label{when}, so the pull request was dequeued.",
+    Reason.LABEL_DELETED: "{who} deleted the label in the repository{when}, and so on each pull request.",
     Reason.UNQUEUED: "{who} dequeued the pull request{when}.",
     Reason.CLOSED: "{who} closed the pull request{when}.",
     Reason.MERGED_ELSEWHERE: "{who} merged the pull request outside the queue{when}.",
@@ -108,8 +109,12 @@ SOMEBODY, SOME_COMMITS = "Somebody", "new commits"
 REASONS: Mapping[Reason, ReasonText] = {
     **_BRANCHES,
     Reason.LABEL_REMOVED: ReasonText(
-        "The label {label} was removed, so the pull request was dequeued.",
+        "The pull request no longer has the label {label}, so it was dequeued.",
         "To queue it again, comment `/queue` or add the label {label}.",
+    ),
+    Reason.LABEL_DELETED: ReasonText(
+        "Somebody deleted the label {label} in the repository, and so on each pull request.",
+        "To queue it again, comment `/queue`, which creates the label {label} again, or create and add it by hand.",
     ),
     Reason.UNQUEUED: ReasonText(
         "Someone dequeued the pull request.",

@@ -128,6 +128,9 @@ async def _labeled(
         if last is not None and request.labeled_at is not None and last.at > request.labeled_at:
             # Deliveries come in any order: the label was set again since, and its own webhook decides about that.
             return None
+    if last is None and request.by is None:
+        # GitHub's history has no such label: another one was renamed to it, so no one asked for anything.
+        request = replace(request, head_sha=UNKNOWN_HEAD)
     if request.label is not None:
         set_at[request.label.casefold()] = request.labeled_at
     if last is not None:

@@ -51,6 +51,7 @@ class Reason(StrEnum):
 
     # Consent withdrawn or changed
     LABEL_REMOVED = "label_removed"
+    LABEL_DELETED = "label_deleted"
     UNQUEUED = "unqueued"
     CLOSED = "closed"
     BASE_DELETED = "base_deleted"
@@ -176,6 +177,7 @@ class ReasonFacts:
 
 REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.LABEL_REMOVED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
+    Reason.LABEL_DELETED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE, label_off=False),
     Reason.UNQUEUED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
     Reason.CLOSED: ReasonFacts(Outcome.CANCELLED, ReasonActor.NONE),
     Reason.BASE_DELETED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),

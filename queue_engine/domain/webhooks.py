@@ -248,6 +248,14 @@ class BranchPush(RepositoryWebhook):
     """The commits that the push lists are all of its changes; a forced push lists not all."""
 
 
+class LabelRename(RepositoryWebhook):
+    """label.edited, by which a label of the repository got another name. Its pull requests keep it."""
+
+    kind: Literal["label_renamed"] = "label_renamed"
+    former: str
+    label: str
+
+
 class RuleChange(Webhook):
     """branch_protection_rule or repository_ruleset. An organisation's ruleset names no repository."""
 
@@ -292,6 +300,7 @@ WebhookEvent = Annotated[
     | SuiteReport
     | RerunRequest
     | BranchPush
+    | LabelRename
     | RuleChange
     | TeamChange
     | RepositoryChange,

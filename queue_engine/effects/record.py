@@ -27,7 +27,13 @@ from queue_engine.effects.notices import announce_dequeued, has_check_run, want_
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_progress import check_data
-from queue_engine.rules.departure_facts import cause_of, dismissal_of, may_merge_yet, pushed_head
+from queue_engine.rules.departure_facts import (
+    cause_of,
+    dismissal_of,
+    may_merge_yet,
+    pushed_head,
+    with_deleted_label,
+)
 from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.landing_order import full_name, lands_before, set_of, split_name
@@ -97,16 +103,21 @@ async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: Pu
 
 async def _load_cause(
     change: Change, entry: Entry, why: DequeueReason, policy: Policy | None
-) -> tuple[Cause | None, NewCommits | None]:
-    """Find who caused a departure, and which commits a push brought, by the facts of webhooks."""
+) -> tuple[DequeueReason, Cause | None, NewCommits | None]:
+    """Find why an entry leaves, who caused that, and which commits a push brought, by the facts of webhooks."""
     if why.reason is Reason.PERMISSION_LOST:
-        return Cause(entry.queued_by, is_bot(entry.queued_by)), None
+        return why, Cause(entry.queued_by, is_bot(entry.queued_by)), None
     known = await _known(change, entry)
-    cause = cause_of(why, entry, known, lambda label: policy is None or policy.has_trigger_label([label]))
+
+    def is_trigger(label: str) -> bool:
+        return policy is None or policy.has_trigger_label([label])
+
+    why = with_deleted_label(why, entry, known, is_trigger)
+    cause = cause_of(why, entry, known, is_trigger)
     if why.reason is not Reason.HEAD_CHANGED:
-        return cause, None
+        return why, cause, None
     pushed = pushed_head(entry, known) or why.pushed
-    return cause, NewCommits(entry.queued_head, entry.queued_by, pushed, why.pushed_by_imq)
+    return why, cause, NewCommits(entry.queued_head, entry.queued_by, pushed, why.pushed_by_imq)
 
 
 def is_bot(login: str | None) -> bool:
@@ -156,8 +167,8 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     Without `policy` nothing is announced: for callers whose announcement failed. Raises StaleRecord if the entry
     changed since it was read.
     """
+    why, cause, new_commits = await _load_cause(change, entry, why, policy)
     tx, now, reason = change.tx, change.now, why.reason
-    cause, new_commits = await _load_cause(change, entry, why, policy)
     await tx.entries.remove(entry)
     await _hold_later_ones(change, entry, policy)
     await note_set_left(change, entry, reason)

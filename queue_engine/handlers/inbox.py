@@ -61,7 +61,7 @@ from queue_engine.handlers.label_updates import UPDATES_JOB, LabelUpdates
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.repository_events import accepted_again, teams_changed
+from queue_engine.handlers.repository_events import accepted_again, label_renamed, teams_changed
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
@@ -306,6 +306,8 @@ class Inbox:
                 await reviewed(self._engine, webhook, self._order)
             case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._reports.reported(webhook)
+            case webhooks.LabelRename():
+                await label_renamed(self._engine, webhook)
             case webhooks.RerunRequest():
                 await rerun_requested(self._engine, webhook)
         if isinstance(webhook, webhooks.CommandEvent):

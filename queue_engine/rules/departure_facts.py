@@ -9,7 +9,7 @@ the account that GitHub's activity of the branch names.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from types import MappingProxyType
@@ -273,8 +273,15 @@ def _of_one_head(rerun: TimelineEvent, flaky: TimelineEvent) -> bool:
     return rerun.id < flaky.id and rerun.data.get("head") == flaky.data.get("head")
 
 
+def _deletes_label(state: PullRequestState) -> bool:
+    """Whether a label of the repository was deleted: only then does GitHub's webhook name none (octokit/webhooks #639,
+    rust-lang/triagebot #1878)."""
+    return state.action == "unlabeled" and state.label is None
+
+
 _MADE_BY: Mapping[Reason, Callable[[PullRequestState, Entry, str | None], bool]] = {
     Reason.LABEL_REMOVED: lambda state, _, detail: state.removed_label is not None,
+    Reason.LABEL_DELETED: lambda state, *_: _deletes_label(state),
     Reason.HEAD_CHANGED: lambda state, entry, _: state.before is not None and state.head_sha != entry.head_sha,
     Reason.BASE_CHANGED: lambda state, entry, _: state.base_changed and state.base != entry.base_branch,
     Reason.CLOSED: lambda state, *_: state.action == "closed",
@@ -305,6 +312,17 @@ def dismissal_of(entry: Entry, known: Sequence[Known]) -> Cause | None:
     updates = [each.at for each in known if _is_update(each.statement, entry)]
     after = (last.at - updates[-1]).total_seconds() if updates and last.at >= updates[-1] else None
     return Cause(last.statement.by, last.statement.by_bot, after)
+
+
+def with_deleted_label(
+    why: DequeueReason, entry: Entry, known: Sequence[Known], is_trigger: Callable[[str], bool]
+) -> DequeueReason:
+    """Return the reason, for a missing label as webhooks explain it: no one removed it, but it was deleted itself."""
+    if why.reason is not Reason.LABEL_REMOVED or cause_of(why, entry, known, is_trigger) is not None:
+        return why
+    states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
+    deleted = any(_deletes_label(each) and not any(map(is_trigger, each.labels)) for each in states)
+    return replace(why, reason=Reason.LABEL_DELETED) if deleted else why
 
 
 def cause_of(

@@ -69,7 +69,9 @@ _LATEST_BLOCKERS = union_all(
 )
 _DATA = _latest(select(timeline.c.data).where(_REPOSITORY, _BRANCH, _EVENT))
 _JOINED = _latest(
-    select(timeline.c.data).where(_REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held", "not_ready")))
+    select(timeline.c.data).where(
+        _REPOSITORY, _NUMBER, timeline.c.event.in_(("queued", "held", "not_ready", "label_renamed"))
+    )
 )
 _DEQUEUED = _latest(
     select(timeline.c.at).where(

@@ -18,6 +18,7 @@ EVENTS = (
     "check_run",
     "check_suite",
     "issue_comment",
+    "label",
     "pull_request",
     "pull_request_review",
     "pull_request_review_thread",

@@ -1,6 +1,7 @@
 """Consent lasts as long as the label that queued, and no other person's label changes it."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from github_emulator import DropConnection, Fault, RecordedCall
 from queue_engine.domain.reasons import Reason
 from tests.acceptance.choosing import configure
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.test_label_creation import SWEEP
+from tests.acceptance.train_world import a_train_world
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
@@ -178,6 +181,77 @@ async def test_label_renamed_in_the_configuration_dequeues_no_entry(world: World
     await world.until(lambda: all(pull.merged for pull in pulls))
     await world.pass_time(MINUTE)
     assert [(await world.reasons(pull), pull.labels) for pull in pulls] == [([], []), ([], [])]
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+@pytest.mark.parametrize("trains", [False, True])
+async def test_label_renamed_in_the_repository_is_still_consent(tmp_path: Path, trains: bool, lag: timedelta) -> None:
+    """P4, P6: no one withdrew anything. It lands by the former name, and both say what the new name needs."""
+    world_of = a_train_world(tmp_path, lag=lag) if trains else a_world(tmp_path, lag=lag)
+    async with world_of as world:
+        pulls = await two_queued(world)
+        world.repository.edit_label(LABEL, "land", by="rhea")
+        await world.pass_time(MINUTE * 2)
+        assert [await world.status(pull) for pull in pulls] != [None, None]
+        assert await world.reasons(pulls[0]) == await world.reasons(pulls[1]) == []
+        named = "renamed by `rhea` to `land`: it queues others only if `trigger_labels` names it"
+        assert named in world.comment(pulls[1])
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.pass_time(MINUTE)
+        assert [pull.labels for pull in pulls] == [[], []]
+        assert all(named in world.comment(pull) for pull in pulls)
+
+
+@pytest.mark.thorough
+async def test_label_renamed_in_the_repository_and_taken_off_calls_off(world: World) -> None:
+    """P4: what queued it is what keeps it queued, by any name; a renamed label of another kind changes nothing."""
+    _, pull = await two_queued(world)
+    world.repository.create_label("docs", by="rhea")
+    world.repository.edit_label("docs", "text", by="rhea")
+    world.repository.edit_label(LABEL, "land", by="rhea")
+    await world.pass_time(MINUTE)
+    assert await world.status(pull) is not None
+    pull.unlabel("land", by="mona")
+    await world.settle()
+    assert await world.status(pull) is None
+    assert await world.reasons(pull) == [Reason.LABEL_REMOVED.value]
+    assert "mona" in world.comment(pull)
+
+
+@pytest.mark.thorough
+async def test_label_that_is_renamed_to_the_one_that_queues_is_no_consent(world: World) -> None:
+    """P4: GitHub's history shows that somebody set another label."""
+    world.repository.delete_label(LABEL, by="rhea")
+    pull = await world.behind("add")
+    pull.label("bug", by="mona")
+    await world.settle()
+    world.repository.edit_label("bug", LABEL, by="rhea")
+    await world.pass_time(SWEEP * 3)
+    assert await world.status(pull) is None
+    assert not pull.merged
+    assert await world.reasons(pull) == [Reason.LABEL_NOT_RECEIVED.value]
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("trains", [False, True])
+async def test_label_deleted_in_the_repository_is_named_as_the_cause_on_each_pull_request(
+    tmp_path: Path, trains: bool
+) -> None:
+    """P6: no one removed it from these two; `/queue` sets it again. Another label that is deleted changes nothing."""
+    async with a_train_world(tmp_path) if trains else a_world(tmp_path) as world:
+        pulls = await two_queued(world)
+        pulls[1].label("docs", by="mona")
+        world.repository.delete_label("docs", by="rhea")
+        await world.settle()
+        assert await world.status(pulls[1]) is not None
+        world.repository.delete_label(LABEL, by="rhea")
+        await world.pass_time(MINUTE)
+        for pull in pulls:
+            assert await world.reasons(pull) == [Reason.LABEL_DELETED.value]
+            assert "`rhea` deleted the label in the repository" in world.comment(pull)
+            pull.comment("/queue", by="mona")
+        await world.until(lambda: all(pull.merged for pull in pulls))
 
 
 async def test_old_label_of_a_renamed_one_taken_off_still_calls_off(world: World) -> None:

@@ -190,8 +190,9 @@ async def test_label_deleted_in_the_repository_takes_its_pull_requests_out(world
     pull.label(LABEL, by="mona")
     await world.until_status(pull, "checking")
     world.repository.delete_label(LABEL, by="rhea")
-    await world.until(lambda: "label" in world.comment(pull) and "removed" in world.comment(pull))
-    assert await world.reasons(pull) == ["label_removed"]
+    await world.until(lambda: "deleted the label in the repository" in world.comment(pull))
+    assert "rhea" in world.comment(pull)
+    assert await world.reasons(pull) == ["label_deleted"]
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
 

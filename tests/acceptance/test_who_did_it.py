@@ -160,7 +160,9 @@ async def test_name_in_any_text_of_a_commit_reaches_none_as_a_mention(
             each.label(LABEL, by="mona")
         await world.until(lambda: bool(pull.merged and other.merged))
         bodies = [each.body for each in world.server.requests if isinstance(each.body, dict)]
-        sent = [str(each[key]) for each in bodies for key in ("message", "commit_message", "commit_title") if key in each]
+        sent = [
+            str(each[key]) for each in bodies for key in ("message", "commit_message", "commit_title") if key in each
+        ]
         assert [text for text in sent if re.search(r"(?<![A-Za-z0-9_])@[a-z]+(?![\w.-])", text)] == []
         landed = next(each.message for each in world.repository.log("main") if each.message.startswith("Thank"))
         named = "Thank @\u200bhubot, 谢@\u200brhea and -@\u200btria for @\u200bmona (fix/@\u200bhubot)"

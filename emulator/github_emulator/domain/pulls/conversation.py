@@ -1,6 +1,7 @@
 """What people and bots say on a pull request: labels, comments, assignees, reviews, reactions."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from github_emulator.core.errors import Forbidden, Invalid, NotFound
@@ -49,7 +50,10 @@ class Conversation:
         return repository.labels[name.lower()]
 
     def edit_label(self, repository: Repository, name: str, new_name: str, *, actor: Actor) -> None:
-        """Rename a label; pull requests keep it, and have no event of their own."""
+        """Rename a label; pull requests keep it, and have no event of their own.
+
+        Their timelines keep the former name (tiangolo/issue-manager #9, aws-actions/stale-issue-cleanup #20).
+        """
         self._accounts.require_role(actor, repository, "write")
         label = repository.labels.pop(name.lower(), None)
         if label is None:
@@ -78,7 +82,7 @@ class Conversation:
             label = self.create_label(pull.repository, name, actor=actor)
             if label not in pull.labels:
                 pull.labels.append(label)
-                self._pulls.record(pull, "labeled", actor, label=label)
+                self._pulls.record(pull, "labeled", actor, label=replace(label))
                 self._events.publish(PullRequestChanged(pull, "labeled", actor, label=label))
 
     def unlabel(self, pull: PullRequest, name: str, *, actor: Actor) -> None:
@@ -88,7 +92,7 @@ class Conversation:
         if label is None:
             raise NotFound("Label does not exist")
         pull.labels.remove(label)
-        self._pulls.record(pull, "unlabeled", actor, label=label)
+        self._pulls.record(pull, "unlabeled", actor, label=replace(label))
         self._events.publish(PullRequestChanged(pull, "unlabeled", actor, label=label))
 
     def set_labels(self, pull: PullRequest, names: Iterable[str], *, actor: Actor) -> None:

@@ -94,6 +94,7 @@ WEBHOOKS: Mapping[str, type[BaseModel]] = {
     "branch_protection_configuration": payloads.Payload,
     "branch_protection_rule": payloads.Payload,
     "repository_ruleset": payloads.Payload,
+    "label": payloads.LabelEvent,
     "membership": payloads.Payload,
     "team": payloads.Payload,
     "installation": payloads.Payload,
