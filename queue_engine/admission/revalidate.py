@@ -300,7 +300,8 @@ async def _judge_readiness(
 
 
 async def _wait_on(change: Change, entry: Entry, unmet: tuple[UnmetRequirement, ...], policy: Policy) -> Entry:
-    """Store what the entry lacks now, and announce it if that changed."""
+    """Store what the entry lacks now, and announce it if that changed. A cause stays as long as its reason."""
+    unmet = tuple([await record.with_dismissal(change, entry, each) for each in unmet])
     saved = await change.tx.entries.save(replace(entry, unmet=unmet, read_at=change.now))
     if unmet != entry.unmet:
         await announce_not_ready(change, saved, policy)

@@ -1,7 +1,7 @@
 """Repository, queue, entry, and the statuses of an entry: plain, frozen data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -48,17 +48,24 @@ class UnmetRequirement:
     detail: str | None = None
     failing: tuple[FailingCheck, ...] = ()
     """The required checks that fail on the head."""
+    cause: str | None = None
+    """The part of `detail` that says who caused it: webhooks of that are known for minutes only."""
+
+    def caused(self, cause: str) -> "UnmetRequirement":
+        """Return it with who caused it."""
+        return replace(self, detail="; ".join(filter(None, (self.detail, cause))), cause=cause)
 
     def as_data(self) -> list[Any]:
-        """Return JSON data: reason and detail, and failing checks if there are any."""
-        failing = [facts.as_data(self.failing)] if self.failing else []
-        return [self.reason.value, self.detail, *failing]
+        """Return JSON data: reason and detail, failing checks if there are any, and a cause if one is known."""
+        failing = [facts.as_data(self.failing)] if self.failing or self.cause else []
+        return [self.reason.value, self.detail, *failing, *filter(None, [self.cause])]
 
     @classmethod
     def of_data(cls, data: Sequence[Any]) -> "UnmetRequirement":
         """Read what `as_data` returned."""
-        reason, detail, *failing = data
-        return cls(Reason(reason), detail, tuple(map(FailingCheck.of_data, failing[0] if failing else ())))
+        reason, detail, *more = data
+        failing, cause = (*more, *((), None)[len(more) :])
+        return cls(Reason(reason), detail, tuple(map(FailingCheck.of_data, failing)), cause)
 
     @classmethod
     def all_of(cls, data: Sequence[Sequence[Any]] | None) -> tuple["UnmetRequirement", ...]:

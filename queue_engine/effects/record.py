@@ -28,6 +28,7 @@ from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.departure_facts import (
+    BY_DISMISSAL,
     cause_of,
     dismissal_of,
     may_merge_yet,
@@ -125,12 +126,14 @@ def is_bot(login: str | None) -> bool:
 
 
 async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) -> UnmetRequirement:
-    """Return what the entry lacks, with who dismissed the approval after IMQ's update, if that is known."""
+    """Return what the entry lacks, with who dismissed the approval after IMQ's update, if that is or was known."""
+    former = next((each.cause for each in entry.unmet if each.reason is lacks.reason), None)
+    if former is not None or lacks.reason not in BY_DISMISSAL:
+        return lacks if former is None else lacks.caused(former)
     cause = dismissal_of(entry, await _known(change, entry))
     if cause is None or cause.after_update is None:
         return lacks
-    dismissed = f"dismissed by {cause.by} {cause.after_update:.0f} s after IMQ's update"
-    return replace(lacks, detail="; ".join(filter(None, (lacks.detail, dismissed))))
+    return lacks.caused(f"dismissed by {cause.by} {cause.after_update:.0f} s after IMQ's update")
 
 
 async def _known(change: Change, entry: Entry) -> list[Known]:

@@ -295,7 +295,9 @@ _MADE_BY: Mapping[Reason, Callable[[PullRequestState, Entry, str | None], bool]]
 """The changes that cause a departure for a reason; `detail` is that of the reason."""
 
 
-_BY_DISMISSAL = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
+BY_DISMISSAL = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
+"""What a pull request may lack since somebody dismissed an approval."""
+
 
 
 def dismissal_of(entry: Entry, known: Sequence[Known]) -> Cause | None:
@@ -348,7 +350,7 @@ def cause_of(
             continue
         if why.reason is not Reason.LABEL_REMOVED or is_trigger(state.removed_label or ""):
             made = state
-    if why.reason in _BY_DISMISSAL and (dismissal := dismissal_of(entry, known)) is not None:
+    if why.reason in BY_DISMISSAL and (dismissal := dismissal_of(entry, known)) is not None:
         return dismissal
     if why.by is not None:
         return Cause(why.by, why.by_bot)

@@ -13,6 +13,7 @@ from queue_engine.domain.model import Entry, failing_in
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CheckOutcome
 from queue_engine.rules.consent import consent_lost
+from queue_engine.rules.departure_facts import BY_DISMISSAL
 from queue_engine.rules.eligibility import Answer, Consent, Reject, RequiredFacts, check_eligibility, waits
 from queue_engine.rules.stacks import awaited_member, pull_request_in, still_above, waits_for_stack
 
@@ -22,7 +23,6 @@ _CLOCK_SKEW = timedelta(minutes=1)
 _UNCHANGED, _UNLISTED_CHANGE = timedelta(days=1), timedelta(hours=1)
 """How often IMQ reads a waiting pull request although nothing says that it changed; also if no list would say it."""
 
-_RENEWABLE = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
 
 FOR_REPORTS = frozenset({Reason.CHECK_ABSENT, Reason.TESTED_ON_ANOTHER_BASE})
 """Any report on the head may end these waits."""
@@ -62,7 +62,7 @@ def may_be_renewed(entry: Entry, reason: Reason, policy: Policy) -> bool:
     Rules or automation dismiss approvals after any push. No one withdrew the consent, so the entry keeps its place.
     """
     updated = entry.head_sha != entry.queued_head and not entry.run.has_branch
-    return reason in _RENEWABLE and updated and waits(policy)
+    return reason in BY_DISMISSAL and updated and waits(policy)
 
 
 def waits_for_check(entry: Entry, webhook: CheckOutcome) -> bool:

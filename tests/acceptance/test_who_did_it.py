@@ -15,7 +15,7 @@ from tests.acceptance.test_consent import MERGE
 from tests.acceptance.test_flaky_jobs import EDIT
 from tests.acceptance.test_methods import ONLY_REBASE
 from tests.acceptance.train_world import a_train_world
-from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
 
 
 @pytest.mark.thorough
@@ -349,6 +349,36 @@ async def test_approval_that_automation_dismissed_after_the_update_brings_the_pl
     assert waiting.index(pull.number) < waiting.index(others[-1].number)
     await world.until(lambda: all(each.merged for each in (pull, *others)))
     assert "anded" in world.comment(pull)
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+async def test_dismissal_is_named_as_long_as_the_approval_is_missing(tmp_path: Path, lag: timedelta) -> None:
+    """P6: hours later, and after other changes of what it lacks, its comment says who dismissed the approval, once."""
+    async with a_world(tmp_path, lag=lag) as world:
+        checks = [("ci/test", world.app_id("ci"))]
+        world.repository.protect("main", required_checks=checks, required_approvals=1, by="rhea")
+        pull = await world.behind("late")
+        given = pull.review("APPROVED", by="hubot")
+        await world.settle()
+        pull.label(LABEL, by="mona")
+        await world.until_status(pull, "checking")
+        await world.pass_time(MINUTE)
+        pull.dismiss_review(given, by="robot[bot]")
+        await world.until_status(pull, None)
+        await world.settle()
+        words = r"dismissed by robot\[bot\] \d+ s after IMQ's update"
+        named = re.search(words, world.comment(pull))
+        assert named is not None
+        for act in (pull.convert_to_draft, pull.ready_for_review, lambda: pull.edit_title("Later", by="mona")):
+            await world.pass_time(timedelta(hours=2))
+            act()
+            await world.pass_time(timedelta(minutes=20))
+            assert re.findall(words, world.comment(pull)) == [named[0]]
+        pull.review("APPROVED", by="hubot")
+        await world.until(lambda: bool(pull.merged))
+        await world.settle()
+        assert "dismissed" not in world.comment(pull).partition("<details>")[0]
 
 
 @pytest.mark.thorough

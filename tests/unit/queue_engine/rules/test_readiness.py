@@ -239,7 +239,7 @@ def test_entry_with_failed_checks_or_open_conversations_is_read_once_an_hour(lac
 
 
 def test_what_is_lacked_survives_the_database() -> None:
-    """Each as a reason and a detail, with the checks that fail."""
-    lacked = (DRAFT, UNAPPROVED, FAILED)
+    """Each as a reason and a detail, with the checks that fail, and with who caused it."""
+    lacked = (DRAFT, UNAPPROVED, FAILED, UNAPPROVED.caused("by ada"), FAILED.caused("by ada"))
     assert UnmetRequirement.all_of(json.loads(json.dumps([each.as_data() for each in lacked]))) == lacked
     assert {each.reason for each in lacked} <= MAY_STILL_BE_MET
