@@ -274,11 +274,22 @@ async def _merge_members(state: TrainState, run: Run) -> datetime | None:
         with counted_on(entry), entry_trace(entry):
             due = await steps.step(entry)
         if (stopped := steps.stopped) is not None:
-            await stop_landing(state, run, stopped.detail, tip=stopped.tip, refused=stopped.tip is None)
+            refused = stopped.tip is None and stopped.reason is None
+            await stop_landing(state, run, stopped.detail, tip=stopped.tip, refused=refused)
+            if stopped.reason is not None and len(left) == len(run.members):
+                await _leave_together(state, left, stopped.reason, stopped.detail)
             return None
         if due is not None:
             return due
     return state.now
+
+
+async def _leave_together(state: TrainState, left: Sequence[RunMember], reason: Reason, detail: str) -> None:
+    """Dequeue members of which none has landed: no run of theirs could land on this base. Raises StaleRecord."""
+    await state.load()
+    for member in left:
+        if (entry := state.entry_of(member)) is not None:
+            await state.updates.dequeue(entry, reason, Facts(), detail=detail)
 
 
 def _obstacle(state: TrainState, entry: Entry | None, left: Sequence[RunMember]) -> str | None:

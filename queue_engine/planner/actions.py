@@ -302,6 +302,8 @@ class HoldLanding:
     detail: str
     tip: str | None = None
     """The base's tip, if somebody else moved the base."""
+    reason: Reason | None = None
+    """What GitHub refuses on the base, if its message says that: waiting would not help any member."""
 
 
 Step = Save | Wait | Update | Merge | Landing | Dequeue | Block | Unmet | Rerun | RefusedJobs | HoldBase | HoldLanding

@@ -195,8 +195,8 @@ def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy
 def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
     """Judge the refused merge of a train's member. None: try again at once with fresh facts.
 
-    A member leaves only for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
-    final: the base must not rest for long on members whose tree no run tested.
+    A member leaves alone for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
+    final: the base must not rest for long on members whose tree no run tested. One that GitHub names holds for all.
     """
     known = named(message)
     if known is Reason.WORKFLOWS_PERMISSION:
@@ -205,6 +205,8 @@ def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Polic
         return Dequeue(known, detail=message)
     if known is Reason.METHOD_NOT_ALLOWED and facts.refused_methods:
         return None
+    if known is not None:
+        return HoldLanding(message, reason=known)
     deadline = (entry.run.refused_since or now) + policy.refusal_timeout
     if facts.merge_denied is not None or (now >= deadline and entry.run.merge_refusals >= policy.merge_refusals):
         return HoldLanding(message)

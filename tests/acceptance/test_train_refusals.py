@@ -1,4 +1,7 @@
-"""What GitHub's rules refuse to trains: IMQ lands by other means, or one by one; no pull request leaves for that."""
+"""What GitHub's rules refuse to trains: IMQ lands by other means, or one by one.
+
+Pull requests leave only for what GitHub refuses on their base by every means.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from github_emulator import DropConnection, Job, RecordedCall, ReviewRule
+from github_emulator import DropConnection, Fault, Job, RecordedCall, ReviewRule
 from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
-from tests.acceptance.world import World
+from tests.acceptance.world import LAG, World
 
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
@@ -233,3 +236,45 @@ async def test_train_whose_app_lost_its_permission_blames_no_rule(tmp_path: Path
         assert (reason, detail) == ("candidates_refused", "Resource not accessible by integration")
         assert [await world.reasons(pull) for pull in pulls] == [[], []]
         assert await world.paused() == "github_refuses"
+
+
+QUEUED_BY_GITHUB = {"message": "Changes must be made through the merge queue"}
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+@pytest.mark.parametrize("method", ["merge", "squash"])
+@pytest.mark.parametrize(
+    ("rule", "reason", "words"),
+    [("queue", "native_queue_required", "merge queue"), ("lock", "branch_locked", "is locked")],
+)
+async def test_base_that_takes_no_merge_of_anybody_lets_its_train_leave_at_once(
+    tmp_path: Path, rule: str, reason: str, words: str, method: str, lag: timedelta
+) -> None:
+    """P5: where IMQ cannot read the rule, the first refused merge names it: no ten calls in twenty minutes."""
+    async with a_train_world(tmp_path, more=f"merge: {{method: {method}}}\n", lag=lag) as world:
+        world.grant("administration", None)
+        pulls = await ready(world, "a", "b", "c")
+        queue_all(pulls)
+        await world.until(lambda: world.requests("POST /repos/{owner}/{repo}/merges") >= 3)
+        checks, before = [("ci/test", world.app_id("ci"))], commits_tested(world)
+        world.repository.protect("main", required_checks=checks, lock=rule == "lock", by="rhea")
+        if rule == "queue":
+            world.server.faults.add(Fault("fail", route=MERGE, status=405, times=None, body=QUEUED_BY_GITHUB))
+            world.server.faults.add(Fault("fail", when=_moves_main, status=200, times=None, body=_NOT_MOVED))
+        await world.until(lambda: not any(pull.labels for pull in pulls), within=timedelta(minutes=10))
+        await world.settle()
+        left = [pull for pull in pulls if not pull.merged]  # Where reads lag, the first one is a train of its own.
+        assert len(left) >= 2
+        assert [await world.reasons(pull) for pull in left] == [[reason]] * len(left)
+        assert all(words in world.comment(pull) for pull in left)
+        assert [each.status for each in world.server.requests if each.template == MERGE].count(405) == 1
+        assert commits_tested(world) - before <= 1
+        assert "imq" not in "".join(world.repository.record.git.branches())
+
+
+_NOT_MOVED = {"data": {"updateRefs": None}, "errors": [{"type": "UNPROCESSABLE", **QUEUED_BY_GITHUB}]}
+
+
+def _moves_main(call: RecordedCall) -> bool:
+    return "updateRefs" in str(call.body) and "refs/heads/main" in str(call.body)
