@@ -136,15 +136,17 @@ async def _labeled(
     if last is not None:
         repository, found = request.case.repository, request.head_sha is None
         person = await consenting_person(engine, repository, pull, last, policy) if found else None
-        request = replace(request, by=request.by or person or last.by, labeled_at=request.labeled_at or last.at)
+        by = request.by or (person.by if person is not None else None) or last.by
+        request = replace(request, by=by, labeled_at=request.labeled_at or last.at)
         if found and person is None:
             # A push after the label, whose webhook was lost too, must not land by that label (P4).
             if not request.webhook_is_late:
                 await await_webhook(engine, request.case.repository, request.case.number)
                 return None
             request = replace(request, head_sha=UNKNOWN_HEAD)
-        elif found:
-            request = replace(request, arrived_at=last.at)
+        elif person is not None:
+            order = person.order(pull.labels, policy)
+            request = replace(request, arrived_at=last.at, source=person.source, order=order)
     void = [
         label
         for label in pull.labels

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 
 from queue_engine.admission.admit import admit
 from queue_engine.admission.case import Case, EnqueueRequest
+from queue_engine.admission.head_consent import last_departure
 from queue_engine.admission.rejection import RejectionError, assert_may_queue
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
-from queue_engine.domain.model import Entry, EntryOrder
+from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, TimelineEvent
+from queue_engine.domain.policy import Mode
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
@@ -165,6 +167,8 @@ class DequeuePermission:
     case: Case
     by: str
     """The login of the requester."""
+    left: TimelineEvent | None = None
+    """How shadow mode dequeued it before: its consent counts again once IMQ may write, unless it is withdrawn."""
 
 
 async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snapshot | None = None) -> DequeuePermission:
@@ -172,14 +176,19 @@ async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snaps
 
     `taken` is a snapshot that the caller has just read. Raises RejectionError, NotQueued and GitHubError.
     """
-    if (entry := case.entry) is None:
-        raise NotQueued(f"pull request {case.number} is not queued")
-    case = await case.with_policy(engine, entry.base_branch)
-    author = entry.author if taken is None else taken.pull.author
+    queued: Entry | TimelineEvent | None = case.entry
+    if queued is None:
+        async with engine.store.reading() as tx:
+            queued = last_departure(await tx.timeline.of_pull_request(case.repository.id, case.number))
+        if queued is None or queued.reason is not Reason.SHADOW_MODE:
+            raise NotQueued(f"pull request {case.number} is not queued")
+        taken = taken or await engine.github.snapshot(case.repository, case.number, login=by)
+    case = await case.with_policy(engine, queued.base_branch)
+    author = queued.author if taken is None and isinstance(queued, Entry) else taken.pull.author if taken else ""
     if author.casefold() != by.casefold():
         permission = None if taken is None else taken.permission
         assert_may_queue(case.policy, by, permission or await engine.github.permission(case.repository, by))
-    return DequeuePermission(case, by=by)
+    return DequeuePermission(case, by=by, left=None if isinstance(queued, Entry) else queued)
 
 
 async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
@@ -187,6 +196,13 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
     tx, now, case = change.tx, change.now, permitted.case
     repository, number, policy = case.repository, case.number, case.policy
     entry = await tx.entries.find(repository.id, number)
+    if entry is None and (left := permitted.left) is not None:
+        queue, event = await tx.queues.find_or_create(repository, left.base_branch, now), EntryStatus.CANCELLED.value
+        data, delivery = {"head": left.data.get("head"), "by": permitted.by}, case.delivery
+        await change.record(event, queue, number=number, reason=Reason.UNQUEUED, delivery=delivery, data=data)
+        if await tx.shadow.mode(repository.id) is not Mode.SHADOW:
+            await notices.remove_label(tx, repository, number, policy, now)
+        return True
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
     if entry.run.merge_requested_at is None:

@@ -21,17 +21,18 @@ changed base branch: the author of a pull request may change it without any perm
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
-from queue_engine.domain.consent import heads_of
+from queue_engine.domain.consent import ConsentKind, heads_of
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
-from queue_engine.domain.model import Repository, TimelineEvent
+from queue_engine.domain.model import EntryOrder, Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.rules.consent import is_own_update
+from queue_engine.rules.priority import precedence_of
 from queue_engine.store import Transaction
 
 LOST_LABEL_JOB = "unseen_label"
@@ -79,13 +80,31 @@ _HARMLESS = frozenset(
 """Events that withdraw no consent ("Issue event types"). All others may: a close, a draft, a changed base branch."""
 
 
+@dataclass(frozen=True, slots=True)
+class LastingConsent:
+    """Who consented to a head by a label that is still on, empty for a deleted account, and by what."""
+
+    by: str
+    source: ConsentKind = ConsentKind.LABEL
+    left: TimelineEvent | None = None
+    """When shadow mode dequeued it, if the ledger has the consent."""
+
+    def order(self, labels: Iterable[str], policy: Policy) -> EntryOrder | None:
+        """Return the precedence with a priority from a command before shadow mode; None: that of the labels."""
+        data = {} if self.left is None else self.left.data
+        by_labels = precedence_of(data.get("labels", ()), policy).priority
+        if data.get("priority", by_labels) == by_labels:
+            return None
+        return replace(precedence_of(labels, policy), priority=data["priority"])
+
+
 async def consenting_person(
     engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
-) -> str | None:
+) -> LastingConsent | None:
     """Return who consented to the present head by this label, and nothing has withdrawn that; None if not proved.
 
     GitHub proves that the pull request has the labeled head, or IMQ's own update of it, or the ledger has the head.
-    Empty for a deleted account. Raises GitHubError.
+    Raises GitHubError.
     """
     if label.followed_by - _HARMLESS:
         return None
@@ -97,7 +116,7 @@ async def consenting_person(
     if (queued := await _queued_before_shadow(engine, pull, label, left, pull.head_sha)) is not None:
         return queued
     # IMQ sets the label after a `/queue`: only the lost database knew the person.
-    labeler = None if label.by == own_login else label.by or ""
+    labeler = None if label.by == own_login else LastingConsent(label.by or "")
     pushes = await engine.github.head_pushes(repository, pull)
     if not pushes or pushes[0].after != pull.head_sha:
         return None
@@ -124,7 +143,7 @@ def last_departure(events: Sequence[TimelineEvent]) -> TimelineEvent | None:
 
 async def _queued_before_shadow(
     engine: Engine, pull: PullRequest, label: LabelEvent, left: TimelineEvent | None, head_sha: str
-) -> str | None:
+) -> LastingConsent | None:
     """Return who had queued this head when shadow mode dequeued it, if the label has stayed on since.
 
     The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt.
@@ -140,7 +159,10 @@ async def _queued_before_shadow(
     if queued is None or head_sha not in heads or (last in heads and last != head_sha):
         return None
     since = {queued.by: queued.at, await engine.github.own_login(): left.at}.get(label.by)
-    return queued.by if since is not None and label.at <= since else None
+    if since is None or label.at > since or queued.by is None:
+        return None
+    alone = any(each.source is ConsentKind.COMMAND_ALONE for each in ledger)
+    return LastingConsent(queued.by, ConsentKind.COMMAND_ALONE if alone else ConsentKind.LABEL, left)
 
 
 def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:

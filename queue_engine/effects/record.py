@@ -194,6 +194,8 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
         data["failing"] = as_data(why.failing)
     if why.failure is not None:
         data["failure"] = adapter(FailingCheckFacts).dump_python(why.failure, mode="json")
+    if reason is Reason.SHADOW_MODE:
+        data |= {"priority": entry.priority, "labels": list(entry.trusted_labels)}
     data |= check_data(entry, now)
     data |= _as_event_data(cause, new_commits)
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)

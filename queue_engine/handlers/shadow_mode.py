@@ -1,22 +1,23 @@
 """Route the work of repositories in shadow mode to `queue_engine.shadow`, before anything for a queue sees it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 import structlog
 
-from queue_engine.admission.head_consent import last_departure
+from queue_engine.admission.case import load_case
+from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.commands import CommandName, CommandRequest, read
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job import Job
-from queue_engine.domain.model import EntryStatus, Repository
+from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.port import GitHubPorts
-from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import CommandEvent, CommentCommand, LabelRequest, RepositoryWebhook
 from queue_engine.effects.context import Engine
-from queue_engine.rules.eligibility import may_queue
 from queue_engine.shadow.decide import ReadOnly, judge_later
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
@@ -56,19 +57,12 @@ class ShadowHandler:
         requests = [found for found in map(read, webhook.commands) if isinstance(found, CommandRequest)]
         if CommandName.UNQUEUE not in {each.command.name for each in requests}:
             return
-        async with engine.store.reading() as tx:
-            left = last_departure(await tx.timeline.of_pull_request(repository.id, number))
-        if left is None or left.reason is not Reason.SHADOW_MODE:
-            return
-        if (webhook.author or "").casefold() != by.casefold():
-            policy = await engine.policies.of(repository, left.base_branch)
-            if may_queue(policy, by, await engine.github.permission(repository, by)) is not None:
-                return
-        async with engine.change() as change:
-            queue = await change.tx.queues.find_or_create(repository, left.base_branch, change.now)
-            event, data = EntryStatus.CANCELLED.value, {"head": left.data.get("head"), "by": by}
-            delivery = webhook.delivery
-            await change.record(event, queue, number=number, reason=Reason.UNQUEUED, delivery=delivery, data=data)
+        with suppress(NotQueued, RejectionError):
+            case = await load_case(engine, repository, number, delivery=webhook.delivery)
+            permitted = await authorize_dequeue(engine, case, by=by)
+            if permitted.left is not None:
+                async with engine.change() as change:
+                    await dequeue_by_user(change, permitted)
 
     async def configuration_pushed(self, repository: Repository) -> bool:
         """Read the mode after a push to the configuration; return whether it switched."""

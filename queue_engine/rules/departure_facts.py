@@ -299,7 +299,6 @@ BY_DISMISSAL = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
 """What a pull request may lack since somebody dismissed an approval."""
 
 
-
 def dismissal_of(entry: Entry, known: Sequence[Known]) -> Cause | None:
     """Return who dismissed an approval last, and how long after IMQ's update; None if no webhook says so.
 

@@ -7,13 +7,14 @@ from typing import Any
 import aiohttp
 import pytest
 
+from github_emulator import Fault
 from queue_engine.domain.model import Entry
 from queue_engine.domain.reasons import Reason
 from queue_engine.executor.cleanup import BRANCH_JOB
 from tests.acceptance.callers import caller
 from tests.acceptance.shadow_mode import SHADOW, begin, configure, decision, repository_of, shadowed, writes
 from tests.acceptance.train_world import a_train_world, queue_all, ready
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
 @pytest.mark.thorough
@@ -201,10 +202,18 @@ async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) 
     assert await world.reasons(pull) == ["shadow_mode", "label_not_received"]
 
 
+@pytest.mark.every_variant
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("way", ["command", "call"])
 @pytest.mark.parametrize(("how", "by"), [("label", "mona"), ("command", "mona"), ("command", "tria")])
-async def test_command_in_shadow_mode_withdraws_what_was_queued(world: World, how: str, by: str) -> None:
-    """P4: it gets no answer, and the label stays on; a person without the right to it changes nothing."""
-    pull = world.open("withdrawn")
+async def test_command_or_call_in_shadow_mode_withdraws_what_was_queued(
+    world: World, session: aiohttp.ClientSession, how: str, by: str, way: str, back: bool
+) -> None:
+    """P4: a command gets no answer, and the label stays on; a person without the right to it changes nothing.
+
+    `back`: IMQ may write again, and has not read the labels yet.
+    """
+    person, pull = await caller(world, session, by), world.open("withdrawn")
     await world.pass_time(CI_TIME / 2)
     if how == "label":
         pull.label(LABEL, by="mona")
@@ -212,14 +221,57 @@ async def test_command_in_shadow_mode_withdraws_what_was_queued(world: World, ho
         pull.comment("/queue", by="mona")
     await world.settle()
     await configure(world, SHADOW)
-    pull.comment("/unqueue", by=by)
-    await world.pass_time(timedelta(minutes=15))
-    await configure(world, None)
+    if back:
+        world.server.faults.add(Fault("fail", route="GET /repos/{owner}/{repo}/pulls", status=503, times=None))
+        await configure(world, None)
+    if way == "command":
+        pull.comment("/unqueue", by=by)
+    else:
+        answer = await person.leave(pull)
+        assert answer.status == (403 if by == "tria" else 200), answer
+    await world.pass_time(timedelta(minutes=2))
+    world.server.faults.clear()
+    await world.pass_time(timedelta(minutes=13))
+    if not back:
+        await configure(world, None)
     await world.pass_time(timedelta(hours=1))
     assert pull.merged is (by == "tria")
     if not pull.merged:
-        assert await world.reasons(pull) == ["shadow_mode", "unqueued", "label_not_received"]
+        told = [] if back else ["label_not_received"]
+        assert await world.reasons(pull) == ["shadow_mode", "unqueued", *told]
         assert (pull.labels, await world.contradictions()) == ([], [])
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("trains", [False, True])
+async def test_what_a_command_asked_for_outlasts_shadow_mode(tmp_path: Path, trains: bool) -> None:
+    """P3, P4: `/queue alone` and `/queue high` count again, beside the consent itself."""
+    async with a_train_world(tmp_path) if trains else a_world(tmp_path) as world:
+        pulls = front, alone, last = await ready(world, "front", "alone", "last")
+        text = world.repository.files("main").get(".github/imq.yml", "")
+        world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+        await world.settle()
+        for pull, words, by in (
+            (front, "/queue", "mona"),
+            (alone, "/queue alone", "mona"),
+            (last, "/queue high", "rhea"),
+        ):
+            pull.comment(words, by=by)
+            await world.settle()
+        await configure(world, SHADOW)
+        await world.pass_time(timedelta(minutes=15))
+        await configure(world, text)
+        await world.until(lambda: all(pull.merged for pull in (front, alone, last)))
+        async with world.bot.engine.store.reading() as tx:
+            ledgers = [await tx.consents.of_last_entry(world.repository.record.id, each.number) for each in pulls]
+        asked = [any(each.source == "command_alone" for each in ledger) for ledger in ledgers]
+        assert asked == [False, True, False]
+        order = [
+            commit.title.split()[3].lstrip("#")
+            for commit in world.repository.log("main")
+            if "pull request" in commit.title
+        ]
+        assert order.index(str(last.number)) > order.index(str(front.number)), "the newest comes first"
 
 
 async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_waits_outside_then(
