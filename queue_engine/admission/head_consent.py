@@ -81,7 +81,7 @@ _HARMLESS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class LastingConsent:
+class LabelConsent:
     """Who consented to a head by a label that is still on, empty for a deleted account, and by what."""
 
     by: str
@@ -100,7 +100,7 @@ class LastingConsent:
 
 async def consenting_person(
     engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
-) -> LastingConsent | None:
+) -> LabelConsent | None:
     """Return who consented to the present head by this label, and nothing has withdrawn that; None if not proved.
 
     GitHub proves that the pull request has the labeled head, or IMQ's own update of it, or the ledger has the head.
@@ -116,7 +116,7 @@ async def consenting_person(
     if (queued := await _queued_before_shadow(engine, pull, label, left, pull.head_sha)) is not None:
         return queued
     # IMQ sets the label after a `/queue`: only the lost database knew the person.
-    labeler = None if label.by == own_login else LastingConsent(label.by or "")
+    labeler = None if label.by == own_login else LabelConsent(label.by or "")
     pushes = await engine.github.head_pushes(repository, pull)
     if not pushes or pushes[0].after != pull.head_sha:
         return None
@@ -143,7 +143,7 @@ def last_departure(events: Sequence[TimelineEvent]) -> TimelineEvent | None:
 
 async def _queued_before_shadow(
     engine: Engine, pull: PullRequest, label: LabelEvent, left: TimelineEvent | None, head_sha: str
-) -> LastingConsent | None:
+) -> LabelConsent | None:
     """Return who had queued this head when shadow mode dequeued it, if the label has stayed on since.
 
     The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt.
@@ -162,7 +162,7 @@ async def _queued_before_shadow(
     if since is None or label.at > since or queued.by is None:
         return None
     alone = any(each.source is ConsentKind.COMMAND_ALONE for each in ledger)
-    return LastingConsent(queued.by, ConsentKind.COMMAND_ALONE if alone else ConsentKind.LABEL, left)
+    return LabelConsent(queued.by, ConsentKind.COMMAND_ALONE if alone else ConsentKind.LABEL, left)
 
 
 def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:

@@ -64,7 +64,8 @@ class UnmetRequirement:
     def of_data(cls, data: Sequence[Any]) -> "UnmetRequirement":
         """Read what `as_data` returned."""
         reason, detail, *more = data
-        failing, cause = (*more, *((), None)[len(more) :])
+        failing = more[0] if more else ()
+        cause = more[1] if len(more) > 1 else None
         return cls(Reason(reason), detail, tuple(map(FailingCheck.of_data, failing)), cause)
 
     @classmethod

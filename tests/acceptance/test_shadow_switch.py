@@ -237,8 +237,8 @@ async def test_command_or_call_in_shadow_mode_withdraws_what_was_queued(
     await world.pass_time(timedelta(hours=1))
     assert pull.merged is (by == "tria")
     if not pull.merged:
-        told = [] if back else ["label_not_received"]
-        assert await world.reasons(pull) == ["shadow_mode", "unqueued", *told]
+        ignored = [] if back else ["label_not_received"]
+        assert await world.reasons(pull) == ["shadow_mode", "unqueued", *ignored]
         assert (pull.labels, await world.contradictions()) == ([], [])
 
 

@@ -248,7 +248,7 @@ QUEUED_BY_GITHUB = {"message": "Changes must be made through the merge queue"}
     ("rule", "reason", "words"),
     [("queue", "native_queue_required", "merge queue"), ("lock", "branch_locked", "is locked")],
 )
-async def test_base_that_takes_no_merge_of_anybody_lets_its_train_leave_at_once(
+async def test_base_that_refuses_all_merges_lets_its_train_leave_at_once(
     tmp_path: Path, rule: str, reason: str, words: str, method: str, lag: timedelta
 ) -> None:
     """P5: where IMQ cannot read the rule, the first refused merge names it: no ten calls in twenty minutes."""

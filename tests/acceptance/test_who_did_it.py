@@ -286,7 +286,7 @@ async def test_later_change_of_another_person_is_no_cause(world: World) -> None:
     await world.until_status(pull, None)
     await world.settle()
     assert "hubot" not in world.comment(pull)
-    assert "was removed" in world.comment(pull)
+    assert "no longer has the label" in world.comment(pull)
 
 
 async def test_pull_request_of_a_deleted_base_branch_was_closed_by_github(world: World) -> None:
