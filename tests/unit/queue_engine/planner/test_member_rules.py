@@ -177,14 +177,15 @@ def test_member_whose_merge_got_no_answer_is_merged_again_only_on_a_base_that_di
     ("message", "since", "denied", "expected"),
     [
         ("At least 1 approving review is required", None, None, Dequeue),
-        (BRANCH_LOCKED, None, None, Wait),
-        (BRANCH_LOCKED, NOW - timedelta(hours=2), None, HoldLanding),
+        (BRANCH_LOCKED, None, None, HoldLanding),
+        ("Words of a new rule", None, None, Wait),
+        ("Words of a new rule", NOW - timedelta(hours=2), None, HoldLanding),
         ("Resource not accessible by integration", None, Reason.PERMISSION_MISSING, HoldLanding),
     ],
 )
 def test_member_leaves_only_for_what_its_own_pull_request_lacks(
     message: str, since: datetime | None, denied: Reason | None, expected: type[Action]
 ) -> None:
-    """P5: any other obstacle would meet each member; the landing waits a while, and stops."""
+    """P5: any other obstacle would meet each member; the landing stops, after a while if GitHub does not name it."""
     facts = Facts(merge_refused=message, merge_denied=denied)
     assert isinstance(next_step(facts, merge_refusals=99, refused_since=since), expected)
