@@ -7,14 +7,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import structlog
 from aiohttp import StreamReader, web
-from aiohttp_sse import EventSourceResponse
 from yarl import URL
 
 from bot.api.api_errors import ApiError
 from bot.api.auth import identify
 from bot.api.payload import MAX_BODY
+from bot.http.event_stream import EventStreamResponse
 from bot.http.form import Refused, read_body
 from bot.mcp.protocol import (
     HEADER_MISMATCH,
@@ -34,7 +33,6 @@ from bot.mcp.tools import ApiCall
 from queue_engine.effects.context import Engine
 
 PATH = "/mcp"
-_log = structlog.get_logger("imq.streams")
 
 _READING = "GET"
 _VERSION_HEADER = "MCP-Protocol-Version"
@@ -93,14 +91,12 @@ class McpHandler:
         return await answer(parsed, partial(self._send, request), lambda: self._engine.clock.now().timestamp())
 
     async def _stream(self, request: web.Request, parsed: McpRequest) -> web.StreamResponse:
-        response = EventSourceResponse(allow_all_methods=True, send_timeout=_SEND_SECONDS, ping_interval=_QUIET_SECONDS)
-        await response.prepare(request)
-        try:
-            async with response:
-                await response.send(json.dumps(await self._answer(request, parsed)), event="message")
-        except (ConnectionResetError, TimeoutError) as error:
-            # The client left, or took no bytes: the library has cut the connection.
-            _log.info("stream_lost", error=type(error).__name__)
+        response = EventStreamResponse(allow_all_methods=True, send_timeout=_SEND_SECONDS, ping_interval=_QUIET_SECONDS)
+
+        async def send() -> None:
+            await response.send(json.dumps(await self._answer(request, parsed)), event="message")
+
+        await response.serve(request, send)
         return response
 
     def _refuse_foreign_sites(self, request: web.Request) -> None:

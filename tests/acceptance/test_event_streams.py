@@ -9,11 +9,17 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
 
+from bot.api.auth import identify
 from bot.api.events import MAX_REQUESTS
+from bot.http.protocol import ClientConnection
+from bot.web.live import streams
 from bot.web.live.streams import CHECK_INTERVAL, StreamLimits
 from queue_engine.domain.model import TimelineEvent
 from queue_engine.store.request_records import RequestKind, RequestRecord
+from queue_engine.store.tokens import Token
 from tests.acceptance.browsing import SETTINGS
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.failed_requests import opaque_ids
@@ -245,6 +251,30 @@ async def test_streams_end_when_the_process_ends(world: World, mona: Caller) -> 
         world.bot.end()
         while await stream.read() is not None:
             pass
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_client_who_leaves_before_the_stream_begins_is_no_error(
+    world: World, mona: Caller, monkeypatch: pytest.MonkeyPatch, lost: bool
+) -> None:
+    """A page that is closed while IMQ reads the database is nothing that the operator has to report."""
+
+    async def left(request: web.Request, *, store: Any, clock: Any) -> Token:
+        found = await identify(request, store, clock)
+        assert isinstance(request.protocol, ClientConnection)
+        assert isinstance(request.transport, asyncio.WriteTransport)
+        request.transport.abort()
+        if lost:
+            await request.protocol.lost.wait()
+        return found
+
+    monkeypatch.setattr(streams, "identify", left)
+    with capture_logs() as logs:
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await mona.ask("GET", "/api/v1/events")
+        await rest()
+    assert ("stream_lost", "info") in [(line["event"], line["log_level"]) for line in logs]
+    assert not [line for line in logs if line["log_level"] == "error"]
 
 
 async def test_pages_and_programs_share_the_stream_and_strangers_get_none(world: World, mona: Caller) -> None:

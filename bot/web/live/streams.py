@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-import structlog
 from aiohttp import web
-from aiohttp_sse import EventSourceResponse
 
 from bot.api.api_errors import ApiError, known_error
 from bot.api.auth import ANONYMOUS, identify
@@ -29,6 +27,7 @@ from bot.api.payload import json_data, query
 from bot.api.permissions import Access, budget_key, no_such_repository
 from bot.http.client_address import ClientAddresses
 from bot.http.connections import SharedSlots, SlotRefused
+from bot.http.event_stream import EventStreamResponse
 from bot.http.protocol import ClientConnection
 from bot.web.live.feed import Feed, FeedEvent, FeedReader
 from bot.web.live.request_watch import RequestAccess, RequestIds, RequestWatch, shown
@@ -51,7 +50,6 @@ _NO_STREAM = "IMQ has no event stream left: poll, or try again later"
 _MAX_EVENT_ID = 2**63
 _MAX_EVENT_DIGITS = len(str(_MAX_EVENT_ID))
 
-_log = structlog.get_logger("imq.streams")
 
 Renew = Callable[[web.Request], Awaitable[Token]]
 """Finds the token of a request again. Raises ApiError for an ended session, or a revoked token."""
@@ -104,36 +102,29 @@ class EventStreams:
             repositories = await self._readable(token, wanted)
             watched = await self._watched(token, wanted)
             async with self._feed.open(after) as reader:
-                response = EventSourceResponse(
+                response = EventStreamResponse(
                     send_timeout=self._limits.send_seconds, ping_interval=self._limits.keep_alive_seconds
                 )
-                with ExitStack() as stack:
-                    changes = stack.enter_context(self._watch.open(watched))
-                    await response.prepare(request)
+                with self._watch.open(watched) as changes:
                     opaque_ids = {each.id: self._requests.ids.seal(each.id) for each in watched}
                     stream = _Stream(response, reader, changes, wanted, repositories, opaque_ids)
                     stream.token = token
-                    async with response:
-                        await self._send(request, stream, renew, slot)
+                    await response.serve(request, partial(self._send, request, stream, renew, slot))
         return response
 
     async def _send(self, request: web.Request, stream: "_Stream", renew: Renew, slot: asyncio.Event) -> None:
         protocol = request.protocol
         lost = protocol.lost if isinstance(protocol, ClientConnection) else asyncio.Event()
         ends = (lost, self._engine.ending, slot)
-        try:
-            await stream.begin(self._limits.reconnect)
-            while not self._engine.ending.is_set():
-                await stream.run(self._engine.clock, CHECK_INTERVAL, ends)
-                if any(each.is_set() for each in ends):
-                    return
-                if (refusal := await self._refusal(request, stream, renew)) is not None:
-                    await stream.response.send(refusal, event="end")
-                    return
-                await stream.send_mark()
-        except (ConnectionResetError, TimeoutError) as error:
-            # The reader left, or took no bytes: the library has cut the connection.
-            _log.info("stream_lost", error=type(error).__name__)
+        await stream.begin(self._limits.reconnect)
+        while not self._engine.ending.is_set():
+            await stream.run(self._engine.clock, CHECK_INTERVAL, ends)
+            if any(each.is_set() for each in ends):
+                return
+            if (refusal := await self._refusal(request, stream, renew)) is not None:
+                await stream.response.send(refusal, event="end")
+                return
+            await stream.send_mark()
 
     async def _refusal(self, request: web.Request, stream: "_Stream", renew: Renew) -> str | None:
         """Look at the reader's rights again; return why the stream has to end, or None."""
@@ -193,7 +184,7 @@ class _Stream:
 
     def __init__(
         self,
-        response: EventSourceResponse,
+        response: EventStreamResponse,
         reader: FeedReader,
         changes: EventStream[RequestStatus],
         wanted: EventFilter,

@@ -72,19 +72,19 @@ async def stream_csv(
     """Send a long file part by part: no other request waits for it, and memory holds one part."""
     first = await anext(parts, ())  # An error before the file begins has a page.
     response = web.StreamResponse(headers={**_headers(name), "Content-Type": "text/csv; charset=utf-8"})
-    await response.prepare(request)
-    if request.method != "HEAD":
-        try:
+    try:
+        await response.prepare(request)
+        if request.method != "HEAD":
             await response.write(csv_text(header, first).encode())
             async for part in parts:
                 await response.write(_lines(part).encode())
-        except Exception as error:
-            if not isinstance(error, ConnectionError):
-                _log.exception("page_failed", method=request.method, path=request.path)
-            # Without its end, so that the browser does not take the file for whole.
-            if request.transport is not None:
-                request.transport.abort()
-            return response
+    except Exception as error:
+        if not isinstance(error, ConnectionError):
+            _log.exception("page_failed", method=request.method, path=request.path)
+        # Without its end, so that the browser does not take the file for whole.
+        if request.transport is not None:
+            request.transport.abort()
+        return response
     await response.write_eof()
     return response
 

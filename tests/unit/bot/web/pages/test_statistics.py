@@ -1,8 +1,10 @@
 """Statistics as pages, JSON and CSV, and the report of shadow mode as a page."""
 
+import asyncio
 import csv
 import random
 import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
@@ -10,11 +12,13 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from aiohttp import ClientError
+from aiohttp import ClientError, ServerDisconnectedError, web
+from pytest_aiohttp.plugin import AiohttpClient
 
 from bot.web.login.session_cookies import ANONYMOUS
 from bot.web.pages import statistics
 from bot.web.pages.charts import _library
+from bot.web.pages.statistics import Cell, stream_csv
 from queue_engine.domain.departure import Departure, RerunCheck
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.policy import Mode
@@ -220,6 +224,27 @@ async def test_faulty_periods_are_named(browser: Browser, query: str) -> None:
 async def test_faulty_filters_are_named(browser: Browser, query: str) -> None:
     """A list with a filter that is not understood would show the wrong pull requests."""
     assert query.partition("=")[0] in await browser.get(f"/statistics/pulls?{query}", status=400)
+
+
+async def test_file_whose_reader_left_before_it_began_is_no_error(aiohttp_client: AiohttpClient) -> None:
+    """A browser that is closed while the first part is read."""
+    answers = []
+
+    async def parts() -> AsyncIterator[Sequence[Sequence[Cell]]]:
+        yield [["1"]]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert isinstance(request.transport, asyncio.WriteTransport)
+        request.transport.abort()
+        answers.append(await stream_csv(request, "pulls.csv", ["number"], parts()))
+        return answers[0]
+
+    app = web.Application()
+    app.router.add_get("/pulls.csv", answer)
+    client = await aiohttp_client(app)
+    with pytest.raises(ServerDisconnectedError):
+        await client.get("/pulls.csv")
+    assert len(answers) == 1
 
 
 async def test_json_and_csv_have_the_figures_of_the_page(browser: Browser) -> None:
