@@ -41,6 +41,7 @@ pytest_plugins = [
     "tests.support.databases",
     "tests.support.chromium",
     "tests.support.private_postgres",
+    "tests.acceptance.template",
 ]
 
 

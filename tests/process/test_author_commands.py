@@ -5,18 +5,17 @@ import json
 import os
 import re
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from bot.cli.console import ExitCode
-from tests.acceptance.template import ROOT, Template
+from tests.acceptance.template import Forked, Template
 from tests.acceptance.world import REPOSITORY
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_kill import REFUSE
@@ -33,23 +32,20 @@ class Shell:
 
     clone: PersonsClone
     home: Path
+    template: Template
     environ: dict[str, str] = field(default_factory=dict)
 
-    async def start(self, *arguments: str) -> Process:
+    async def start(self, *arguments: str) -> Forked:
         """Start a command."""
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.home), "PYTHONPATH": str(ROOT)}
-        command = (sys.executable, "-m", "bot", *arguments)
-        folder = self.clone.folder
-        return await asyncio.create_subprocess_exec(
-            *command, cwd=folder, env={**environ, **self.environ}, stdout=PIPE, stderr=PIPE
-        )
+        environ = {"PATH": os.environ["PATH"], "HOME": str(self.home), **self.environ}
+        return await self.template.fork_piped(arguments, environ, self.clone.folder)
 
     async def imq(self, *arguments: str, code: ExitCode = ExitCode.DONE) -> str:
         """Run a command to its end, compare its exit code, and return what it printed."""
         return await ended(await self.start(*arguments), code)
 
 
-async def ended(process: Process, code: ExitCode) -> str:
+async def ended(process: Process | Forked, code: ExitCode) -> str:
     """What a command printed until its end."""
     async with asyncio.timeout(LIMIT):
         out, err = await process.communicate()
@@ -57,7 +53,7 @@ async def ended(process: Process, code: ExitCode) -> str:
     return out.decode() + err.decode()
 
 
-async def line(process: Process, pattern: str) -> re.Match[str]:
+async def line(process: Forked, pattern: str) -> re.Match[str]:
     """The next line with this pattern."""
     assert process.stdout is not None
     async with asyncio.timeout(LIMIT):
@@ -89,7 +85,8 @@ async def logged_in(tmp_path: Path) -> AsyncIterator[tuple[Theatre, Shell]]:
         theatre.github.device_codes.interval = 1
         await theatre.start()
         origin = f"{theatre.server.url}/{REPOSITORY}.git"
-        shell = Shell(clone_of(theatre.github, REPOSITORY, tmp_path / "clone", origin=origin), tmp_path / "home")
+        clone = clone_of(theatre.github, REPOSITORY, tmp_path / "clone", origin=origin)
+        shell = Shell(clone, tmp_path / "home", theatre.template)
         await log_in(theatre, shell)
         yield theatre, shell
 
@@ -111,7 +108,7 @@ async def test_author_logs_in_and_lands_through_a_restart_of_the_server(tmp_path
         assert f"{REPOSITORY}#{pull.number} landed: " in printed
 
         shell.clone.fetch("main")
-        exported = await Shell(shell.clone, shell.home, theatre.environment).imq("landings", "export")
+        exported = await replace(shell, environ=theatre.environment).imq("landings", "export")
         (tmp_path / "bundle.jsonl").write_text(exported)
         offline = ("--bundle", str(tmp_path / "bundle.jsonl"), "--server", f"http://127.0.0.1:{theatre.port}")
         verified = await shell.imq("verify", "main~1..main", *offline)
@@ -151,16 +148,7 @@ async def test_author_lands_several_pull_requests_by_one_command(tmp_path: Path)
         assert [each["number"] for each in answered["results"]] == [int(each) for each in numbers]
 
 
-@pytest.fixture
-def heeds_ctrl_c() -> Iterator[None]:
-    """Processes start with the signal's default: a shell has its background jobs ignore it, and they pass that on."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.thorough
-@pytest.mark.usefixtures("heeds_ctrl_c")
 async def test_author_who_stops_waiting_leaves_the_pull_request_queued(tmp_path: Path) -> None:
     """Ctrl-C says so, and has the exit code that shells use for it."""
     async with logged_in(tmp_path) as (theatre, shell):

@@ -14,11 +14,12 @@ import pytest
 
 from bot.settings import env_file
 from github_emulator import CheckRunFields, CISettings
+from tests.acceptance.template import ROOT
 from tests.support.browsing import log_in, visiting
 from tests.support.documents import read
 from tests.support.real_time import LIMIT
 from tests.support.relay_server import RelayServer
-from tests.support.setup_process import ROOT, World, world
+from tests.support.setup_process import World, world
 
 pytestmark = pytest.mark.process
 

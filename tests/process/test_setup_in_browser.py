@@ -5,9 +5,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.acceptance.template import ROOT
 from tests.support.browsing import visiting
 from tests.support.setup_in_browser import WINDOW, register
-from tests.support.setup_process import ROOT, running, world
+from tests.support.setup_process import running, world
 
 pytestmark = pytest.mark.process
 

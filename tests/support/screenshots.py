@@ -21,12 +21,12 @@ from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus
 from tests.acceptance.browsing import SETTINGS
 from tests.acceptance.page_readers import reader
+from tests.acceptance.template import ROOT
 from tests.acceptance.train_world import a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, World
 from tests.support.browsing import DESKTOP, PHONE, log_in, visiting
 from tests.support.chromium import chromium, chromium_process
 from tests.support.ports import held_port
-from tests.support.setup_process import ROOT
 
 FOLDER = ROOT / "build" / "screenshots"
 DOCUMENTS = ROOT / "docs" / "img"

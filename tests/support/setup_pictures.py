@@ -5,10 +5,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.acceptance.template import ROOT
 from tests.support.browsing import visiting
 from tests.support.chromium import chromium, chromium_process
 from tests.support.setup_in_browser import WINDOW, register
-from tests.support.setup_process import ROOT, running, world
+from tests.support.setup_process import running, world
 
 FOLDER = ROOT / "docs" / "img"
 

@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from github_emulator import EmulatorServer, GitHub, SystemClock
+from tests.acceptance.template import Forked, Template
 from tests.support.ports import held_port
 from tests.support.real_time import LIMIT
 
-ROOT = Path(__file__).resolve().parents[2]
 SECRET_KEY = "0c1d2e3f4a5b6c7d8e9f00112233"  # pragma: allowlist secret
 
 
@@ -24,7 +22,7 @@ SECRET_KEY = "0c1d2e3f4a5b6c7d8e9f00112233"  # pragma: allowlist secret
 class Imq:
     """A running command, with the log that it has written so far."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Forked
     log: list[dict[str, Any]] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
 
@@ -59,20 +57,14 @@ class Imq:
 async def running(environment: dict[str, str], *command: str) -> AsyncIterator[Imq]:
     """Run a command of `imq`; it is killed if the test did not end it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", *command),
-        cwd=ROOT,
-        env=kept | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        limit=2**22,
-    )
-    imq = Imq(process)
+    template = Template()
+    imq = Imq(await template.fork_piped(command, kept | environment, limit=2**22))
     try:
         yield imq
     finally:
-        if process.returncode is None:
+        if imq.process.returncode is None:
             await imq.end(signal.SIGKILL)
+        await template.close()
 
 
 @dataclass

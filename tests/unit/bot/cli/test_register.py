@@ -3,8 +3,6 @@
 import asyncio
 import os
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,13 +20,13 @@ from github_emulator import App, EmulatorServer, GitHub
 from over_http.browser_forms import Page, Person
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.store import Store
+from tests.acceptance.template import Template
 from tests.support.real_time import LIMIT
 
 pytestmark = pytest.mark.process
 
 KEY = SecretStr("0c1d2e3f4a5b6c7d8e9f")
 URL = "https://imq.example.com"
-ROOT = str(Path(__file__).resolve().parents[4])
 
 
 @pytest.fixture
@@ -45,13 +43,9 @@ async def server(tmp_path: Path) -> AsyncIterator[EmulatorServer]:
 async def register(server: EmulatorServer, directory: Path, *arguments: str, **settings: str) -> tuple[str, App, Page]:
     """Run `imq setup` in the directory, and go through its pages; the output, the App and the last page."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("IMQ_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bot", "setup", *arguments),
-        cwd=directory,
-        env={**kept, "IMQ_GITHUB_API_URL": server.url, "PYTHONPATH": ROOT, **settings},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    template = Template()
+    environment = {**kept, "IMQ_GITHUB_API_URL": server.url, **settings}
+    process = await template.fork_piped(("setup", *arguments), environment, directory)
     try:
         async with asyncio.timeout(LIMIT), Person() as person:
             assert process.stdout is not None
@@ -61,12 +55,12 @@ async def register(server: EmulatorServer, directory: Path, *arguments: str, **s
             page = await person.open(found[0])
             for _ in range(4):
                 page = await person.send(page, page.forms[0])
-            output = first + (await process.stdout.read()).decode()
-            assert await process.wait() == 0, output
+            rest, errors = await process.communicate()
+            output = first + rest.decode() + errors.decode()
+            assert process.returncode == 0, output
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        process.kill()
+        await template.close()
     return output, list(server.github.state.apps.values())[-1], page
 
 
