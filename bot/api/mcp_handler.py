@@ -13,7 +13,7 @@ from yarl import URL
 from bot.api.api_errors import ApiError
 from bot.api.auth import identify
 from bot.api.payload import MAX_BODY
-from bot.http.event_stream import EventStreamResponse
+from bot.http.event_stream import StreamAnswer
 from bot.http.form import Refused, read_body
 from bot.mcp.protocol import (
     HEADER_MISMATCH,
@@ -91,7 +91,7 @@ class McpHandler:
         return await answer(parsed, partial(self._send, request), lambda: self._engine.clock.now().timestamp())
 
     async def _stream(self, request: web.Request, parsed: McpRequest) -> web.StreamResponse:
-        response = EventStreamResponse(allow_all_methods=True, send_timeout=_SEND_SECONDS, ping_interval=_QUIET_SECONDS)
+        response = StreamAnswer(allow_all_methods=True, send_timeout=_SEND_SECONDS, ping_interval=_QUIET_SECONDS)
 
         async def send() -> None:
             await response.send(json.dumps(await self._answer(request, parsed)), event="message")

@@ -11,7 +11,7 @@ from aiohttp_sse import EventSourceResponse
 _log = structlog.get_logger("imq.streams")
 
 
-class EventStreamResponse(EventSourceResponse):
+class StreamAnswer(EventSourceResponse):
     """The library's answer, for which a client who left is no error of the server's."""
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:

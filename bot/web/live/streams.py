@@ -27,7 +27,7 @@ from bot.api.payload import json_data, query
 from bot.api.permissions import Access, budget_key, no_such_repository
 from bot.http.client_address import ClientAddresses
 from bot.http.connections import SharedSlots, SlotRefused
-from bot.http.event_stream import EventStreamResponse
+from bot.http.event_stream import StreamAnswer
 from bot.http.protocol import ClientConnection
 from bot.web.live.feed import Feed, FeedEvent, FeedReader
 from bot.web.live.request_watch import RequestAccess, RequestIds, RequestWatch, shown
@@ -102,7 +102,7 @@ class EventStreams:
             repositories = await self._readable(token, wanted)
             watched = await self._watched(token, wanted)
             async with self._feed.open(after) as reader:
-                response = EventStreamResponse(
+                response = StreamAnswer(
                     send_timeout=self._limits.send_seconds, ping_interval=self._limits.keep_alive_seconds
                 )
                 with self._watch.open(watched) as changes:
@@ -184,7 +184,7 @@ class _Stream:
 
     def __init__(
         self,
-        response: EventStreamResponse,
+        response: StreamAnswer,
         reader: FeedReader,
         changes: EventStream[RequestStatus],
         wanted: EventFilter,
