@@ -1,6 +1,3 @@
-"""The outside of IMQ: settings, the GitHub gateway, the webhook receiver, the command line, wiring.
-
-Lives here: HTTP in both directions and process life. May not live here: decisions about queues, texts for authors.
-"""
+"""The outside of IMQ: settings, the GitHub gateway, the webhook receiver, the command line, wiring."""
 
 __version__ = "0.1.0"

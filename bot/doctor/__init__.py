@@ -1,4 +1,1 @@
-"""Check an installation of IMQ, and explain each finding with its remedy.
-
-May not live here: writes to GitHub or to the database, decisions about queues.
-"""
+"""Check an installation of IMQ, and explain each finding with its remedy."""

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from bot.gateway import conversions
 from bot.gateway.http.client import Call, Unsupported, check, parse_answer
@@ -145,33 +145,21 @@ class _Oid(ReadModel):
     oid: str
 
 
-class _Parents(ReadModel):
-    nodes: tuple[_Oid, ...]
-
-
 class _Target(ReadModel):
     message: str
-    tree: _Oid
-    parents: _Parents
-
-
-class _Head(ReadModel):
-    target: _Target | None
+    tree: str = Field(validation_alias=AliasPath("tree", "oid"))
+    parents: tuple[_Oid, ...] = Field(validation_alias=AliasPath("parents", "nodes"))
 
 
 class _Reverted(ReadModel):
     number: int
     head_sha: str = Field(alias="headRefOid")
     branch: str = Field(alias="headRefName")
-    head: _Head | None = Field(None, alias="headRef")
-
-
-class _RevertPayload(ReadModel):
-    revert: _Reverted = Field(alias="revertPullRequest")
+    target: _Target | None = Field(None, validation_alias=AliasPath("headRef", "target"))
 
 
 class _RevertAnswer(ReadModel):
-    payload: _RevertPayload = Field(alias="revertPullRequest")
+    revert: _Reverted = Field(validation_alias=AliasPath("revertPullRequest", "revertPullRequest"))
 
 
 async def revert_pull_request(
@@ -192,12 +180,11 @@ async def revert_pull_request(
         check(answer, [("revertPullRequest",)])
     except Unsupported as missing:
         raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
-    made = parse_answer(_RevertAnswer, answer.data).payload.revert
-    target = None if made.head is None else made.head.target
-    if target is None:
+    made = parse_answer(_RevertAnswer, answer.data).revert
+    if (target := made.target) is None:
         return made.number, made.branch, Commit(made.head_sha, "", ())
-    parents = tuple(each.oid for each in target.parents.nodes)
-    return made.number, made.branch, Commit(made.head_sha, target.tree.oid, parents, message=target.message)
+    parents = tuple(each.oid for each in target.parents)
+    return made.number, made.branch, Commit(made.head_sha, target.tree, parents, message=target.message)
 
 
 class HeadBranches:

@@ -1,7 +1,4 @@
-"""Figures for Prometheus: counters and timers of this process, figures of the database, and their page.
-
-Lives here: names, meanings and exposition. May not live here: decisions by a figure.
-"""
+"""Figures for Prometheus: counters and timers of this process, figures of the database, and their page."""
 
 from bot.metrics.families import FAMILIES, Family, Kind, Metrics
 

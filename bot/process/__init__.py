@@ -1,4 +1,1 @@
-"""One process of IMQ: its parts, its loops and its report.
-
-May not live here: decisions about queues, requests to GitHub, texts.
-"""
+"""One process of IMQ: its parts, its loops and its report."""

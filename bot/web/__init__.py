@@ -1,4 +1,1 @@
-"""The web application: health, readiness, status, and the routes of webhooks and API.
-
-May not live here: handling of deliveries, or of calls of the API.
-"""
+"""The web application: health, readiness, status, and the routes of webhooks and API."""

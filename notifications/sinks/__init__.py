@@ -1,5 +1,1 @@
-"""Messages to receivers outside GitHub: Slack, and signed webhooks.
-
-Lives here: which sink wants which event, the messages, and what an answer means. May not live here: HTTP, GitHub, the
-reading of settings.
-"""
+"""Messages to receivers outside GitHub: Slack, and signed webhooks."""

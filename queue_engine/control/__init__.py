@@ -1,4 +1,1 @@
-"""Pause, freeze and resume queues at a person's request.
-
-May not live here: permissions, which callers check; merges.
-"""
+"""Pause, freeze and resume queues at a person's request."""

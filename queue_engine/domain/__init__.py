@@ -1,4 +1,1 @@
-"""Entries, facts, policies and reasons as plain data, and the ports to GitHub. No input or output.
-
-May not live here: rules, statements, requests.
-"""
+"""Entries, facts, policies and reasons as plain data, and the ports to GitHub. No input or output."""

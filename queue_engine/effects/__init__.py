@@ -1,4 +1,1 @@
-"""Write together what one transaction changes: the entry, the timeline, the outbox, the wake-ups.
-
-May not live here: decisions, requests to GitHub, texts.
-"""
+"""Write together what one transaction changes: the entry, the timeline, the outbox, the wake-ups."""

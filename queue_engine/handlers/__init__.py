@@ -1,4 +1,1 @@
-"""Entry points of the engine: webhooks, jobs and the reconciler.
-
-May not live here: rules, statements, texts. A handler reads what it needs and calls one room below.
-"""
+"""Entry points of the engine: webhooks, jobs and the reconciler. Each reads, and calls one room below."""

@@ -2,7 +2,4 @@
 
 GitHub answers reads from replicas: for seconds after a change a read may show the former state (octokit.js #900,
 hubstats #106, rust-lang/homu #75). A webhook, or the answer to a write of IMQ, is newer than any such read.
-
-Lives here: the facts, the pure comparisons, and `github_reads`, through which IMQ reads GitHub.
-May not live here: decisions about queues, HTTP.
 """

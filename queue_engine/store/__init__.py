@@ -1,8 +1,4 @@
-"""Tables and statements of the queue: one module per noun, bound to the connection of one transaction.
-
-Lives here: tables, and the statements that keep P2 (nothing lost) and P3 (order) true on both databases.
-May not live here: decisions, GitHub, texts.
-"""
+"""Tables and statements of the queue: one module per noun, bound to the connection of one transaction."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
