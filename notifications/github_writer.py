@@ -194,10 +194,7 @@ class GithubWriter:
         return _ExistingComment(found[-1], superseded, announced and newer, kind == NoticeKind.LANDED, kind in WAITING)
 
     async def _adopt_check_run(self, item: OutboxItem, notice: Notice) -> None:
-        """Have the unfinished check run of a lost database show this notice, before its comment does (P6).
-
-        The comment says that the pull request was queued there; only such pull requests have a check run.
-        """
+        """Have the unfinished check run of a lost database show this notice before its comment does (P6)."""
         identity, now = external_id(item.repository, notice), self._clock.now()
         of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
         async with self._store.transaction() as tx:

@@ -225,10 +225,7 @@ class OutboxDispatcher:
     async def _hold(
         self, item: OutboxItem, limited: RateLimitError, log: structlog.typing.FilteringBoundLogger
     ) -> None:
-        """Hold an item until GitHub's rate limit is renewed, without counting an attempt.
-
-        A check run shows the words of a comment that would come late, because it creates no content.
-        """
+        """Hold an item until GitHub's limit is renewed, without an attempt; a check run shows the words meanwhile."""
         now = self._clock.now()
         at, since = now + limited.retry_after, item.held_since or now
         elsewhere = isinstance(limited, CommentLimitError) and at - since > LATE

@@ -148,13 +148,7 @@ class BulkRoutes(Routes):
             asked = RequestKind.CALL, "enqueue", login, change.now, process_id
             pairs = zip(ids, (item.number for item in call.pulls), strict=True)
             await change.tx.requests.add([RequestRecord(each, repository, number, *asked) for each, number in pairs])
-            await change.tx.jobs.enqueue(
-                kind=EXPIRY_JOB,
-                request={"process_id": process_id},
-                process_id=f"{EXPIRY_JOB}:{process_id}",
-                now=change.now,
-                not_before=change.now + KEPT,
-            )
+            await change.enqueue(EXPIRY_JOB, {"process_id": process_id}, process_id, at=change.now + KEPT)
             answer = _process(process_id, repository, await _jobs(change.tx, process_id)).model_dump(mode="json")
             return await finish_call(request, change.tx, with_version(answer), status=202)
 

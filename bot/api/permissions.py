@@ -332,10 +332,7 @@ class Access:
         return (await self._find(token, owner, name))[0]
 
     async def writable(self, request: web.Request) -> tuple[Repository, str]:
-        """Return the repository and the login of the person who changes it. The engine decides whether they may.
-
-        Raises ApiError (403 for a token that changes nothing, 404, 429) and GitHubError.
-        """
+        """Return the repository and the login of who changes it. Raises ApiError (403, 404, 429) and GitHubError."""
         return await self._writable(caller(request), *_named(request))
 
     async def _writable(self, token: Token, owner: str, name: str) -> tuple[Repository, str]:

@@ -321,7 +321,7 @@ def _states(reports: Iterable[CheckReport], names: Iterable[str]) -> Mapping[str
 def _merge_sentence(pull: PullRequest, rules: BranchRules, policy: Policy) -> str:
     method = merge_method(pull, rules, policy)
     assert method is not None, "what cannot be merged is not eligible"
-    title, _ = commit_message(pull, method, policy)
+    title = commit_message(pull, method, policy).title
     message = "" if title is None else f' as "{title}"'
     after = ", and its branch is deleted unless another pull request needs it" if policy.merge.delete_branch else ""
     return f"It would land by {method.value}{message}{after}."

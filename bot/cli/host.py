@@ -119,10 +119,7 @@ def with_database(settings: HostSettings, work: Callable[["Store"], Awaitable[T]
 
 @asynccontextmanager
 async def open_store(settings: HostSettings) -> AsyncIterator["Store"]:
-    """Open the database of these settings, and close it at the end. Raises CommandRefused when there is no usable one.
-
-    A fault of the database itself is reported by `imq`, whatever the command.
-    """
+    """Open the database of these settings, and close it at the end. Raises CommandRefused if it is not usable."""
     # Imported when needed, so that commands which open no database start in a third of the time.
     from queue_engine.migrations import MigrationState, migration_state
     from queue_engine.store import Store

@@ -90,10 +90,7 @@ class CommandTable(MutableMapping[str, click.Command]):
 
 
 class _Commands(click.Group):
-    """Commands that report a fault of the database in a sentence, without a traceback; the help has them in groups.
-
-    No message has control characters, also where it quotes foreign text.
-    """
+    """Commands in groups that report a fault of the database in a sentence, and print no control characters."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(len(name) for group in COMMANDS.values() for name in group)

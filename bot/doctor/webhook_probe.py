@@ -144,10 +144,7 @@ class WebhookProbe:
 
 
 async def probed(probe: WebhookProbe, app: "AppFacts") -> list[Finding]:
-    """Probe the address of the App's webhook; if that is wrong, the one at which IMQ is said to be.
-
-    That GitHub's newest delivery arrived says something of the address to which it was sent alone.
-    """
+    """Probe the address of the App's webhook; if that is wrong, the one at which IMQ is meant to be."""
     address = "" if app.webhook is None else app.webhook.url
     if not address or address_fault(address, app.public_url, app.relay_url) is not None:
         if app.public_url is None or app.relay_url:

@@ -199,10 +199,7 @@ class CandidateApi(CheckReads):
         return await branch_pushes(self._connection, repository, repository.full_name, branch)
 
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
-        """`POST /repos/{owner}/{repo}/merges`: 201 with the merge commit, 204 if the branch contains it.
-
-        GitHub refuses by rules with 403, 409 or 422: the words tell a rule from a conflict.
-        """
+        """`POST /repos/{owner}/{repo}/merges`: 201 with a commit, 204 without. Words tell a rule from a conflict."""
         body = {"base": branch, "head": head_sha, "commit_message": message}
         call = Call("POST", "/repos/{owner}/{repo}/merges", body=body, limit=MERGE_LIMIT)
         try:

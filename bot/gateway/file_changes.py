@@ -31,10 +31,7 @@ def may_lack_diff(fault: GitHubError) -> bool:
 async def compare_histories(
     connection: Connection, repository: Repository, base_branch: str, head_sha: str, *, own_login: str
 ) -> Comparison:
-    """`GET /repos/{owner}/{repo}/commits` of the head and of the base, a hundred commits of each.
-
-    Raises Unavailable when a hundred commits do not show how far apart they are.
-    """
+    """`GET /repos/{owner}/{repo}/commits` of both, a hundred each. Raises Unavailable if these are too few."""
     of_head = await _newest(connection, repository, head_sha)
     of_base = await _newest(connection, repository, base_branch)
     compared = compare_commits(of_head, of_base, head_sha, own_login=own_login)

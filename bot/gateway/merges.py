@@ -20,7 +20,7 @@ from bot.gateway.repository_api import RepositoryApi
 from bot.gateway.schemas import ActivityAnswer, PullRequestAnswer, ShaAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Refused, Unavailable
-from queue_engine.domain.facts import Commit, HeadPush, MergeMethod, PullRequest
+from queue_engine.domain.facts import Commit, HeadPush, MergeCommit, MergeMethod, PullRequest
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import MergeState, PendingMerge
 
@@ -50,31 +50,17 @@ class MergeApi(RepositoryApi):
     """Merges pull requests. Part of `Gateway`."""
 
     async def merge(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
+        self, repository: Repository, number: int, head_sha: str, method: MergeMethod, text: MergeCommit | None = None
     ) -> str:
-        call = _merge("/repos/{owner}/{repo}/pulls/{pull_number}/merge", number, _body(head_sha, method, title, body))
+        call = _merge("/repos/{owner}/{repo}/pulls/{pull_number}/merge", number, _body(head_sha, method, text))
         page = await self._connection.call(repository, call)
         return parse_answer(ShaAnswer, page.data).sha
 
     async def merge_in_background(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
+        self, repository: Repository, number: int, head_sha: str, method: MergeMethod, text: MergeCommit | None = None
     ) -> PendingMerge:
         """`PUT /repos/{owner}/{repo}/pulls/{pull_number}/merge-async`, never by GitHub's own queue."""
-        its_body = {**_body(head_sha, method, title, body), "merge_action": "direct_merge"}
+        its_body = {**_body(head_sha, method, text), "merge_action": "direct_merge"}
         call = _merge("/repos/{owner}/{repo}/pulls/{pull_number}/merge-async", number, its_body, _ALSO_ANSWERS)
         return _pending((await self._connection.call(repository, call)).data)
 
@@ -90,11 +76,10 @@ def _merge(template: str, number: int, body: dict[str, str], answered_with: froz
     return Call("PUT", template, its_number, body=body, limit=_MERGE_LIMIT, answered_with=answered_with)
 
 
-def _body(head_sha: str, method: MergeMethod, title: str | None, body: str | None) -> dict[str, str]:
-    message = {"commit_title": title, "commit_message": body}
-    return {"sha": head_sha, "merge_method": method.value} | {
-        name: text for name, text in message.items() if text is not None
-    }
+def _body(head_sha: str, method: MergeMethod, message: MergeCommit | None) -> dict[str, str]:
+    texts = {} if message is None else {"commit_title": message.title, "commit_message": message.body}
+    given = {name: text for name, text in texts.items() if text is not None}
+    return {"sha": head_sha, "merge_method": method.value, **given}
 
 
 def _pending(data: Any) -> PendingMerge:

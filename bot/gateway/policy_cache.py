@@ -411,10 +411,7 @@ class Policies:
         return own, shared
 
     def _forget_outdated_rules(self, repository_id: int, generation: int) -> None:
-        """Drop the branch rules as well if the generation has increased.
-
-        Callers read a branch's policy before its rules, so that the rules are never older than the policy.
-        """
+        """Drop the branch rules as well if the generation has increased: none is older than the policy."""
         if generation > self._used_generations.get(repository_id, -1):
             self._used_generations[repository_id] = generation
             self._forget_rules(repository_id)

@@ -41,10 +41,7 @@ class ClientAddresses:
         return "" if found is None else str(found)
 
     def share(self, request: web.Request) -> str | None:
-        """Return the key of the client's share: an address, or an IPv6 network of one site.
-
-        None if a trusted proxy does not say for whom it asks: then many people have its address.
-        """
+        """Return an address, or an IPv6 network of one site; None if a trusted proxy does not say for whom it asks."""
         found = self._client(request)
         if found is None or self._trusts(found):
             return None

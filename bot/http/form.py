@@ -21,10 +21,7 @@ class Refused(Exception):
 
 
 async def read_body(request: web.Request, name: str, limit: int, timeout: timedelta = MAX_TIME) -> bytes:
-    """Read the body, of at most `limit` bytes; `name` is its name in the sentences of Refused (400, 408, 413, 415).
-
-    A compressed body is refused, because a small one may be inflated to any size.
-    """
+    """Read a body of at most `limit` bytes, not compressed; Refused (400, 408, 413, 415) has its `name`."""
     if "Content-Encoding" in request.headers:
         raise Refused(415, f"the {name} must not have a Content-Encoding")
     body = bytearray()

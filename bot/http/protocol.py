@@ -197,10 +197,7 @@ class _Malformed(web.Response):
 
 
 def notifying(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
-    """Wrap the factory of requests, so that it notifies the connection when each request begins.
-
-    Where `make` fails, it drops the connection and cancels the task that serves it.
-    """
+    """Wrap the factory of requests, so that it notifies the connection of each, and drops it where `make` fails."""
 
     def make_request(message: Any, payload: StreamReader, protocol: ClientConnection, *rest: Any) -> web.BaseRequest:
         try:

@@ -121,10 +121,7 @@ def envelopes(record: Record, key_id: str, signatures: Sequence[str]) -> list[di
 
 
 def verify(signed: Any, keys: Keys) -> dict[str, Any]:
-    """Return the statement in an envelope, once one of these keys has proved it. Raises PassportError.
-
-    The envelope has to be exactly as IMQ writes it: a changed byte counts, even one that base64 ignores.
-    """
+    """Return the statement in an envelope, once one of these keys has proved it, to the byte. Raises PassportError."""
     # The library takes 0.1 s to import.
     from securesystemslib.dsse import Envelope
     from securesystemslib.exceptions import VerificationError
@@ -196,10 +193,7 @@ def _beside(record: Record) -> dict[str, Any]:
 
 
 def landing_in(line: Record, keys: Keys) -> dict[str, Any]:
-    """Return the record that a line of `imq landings export`, or an answer of the API, proves. Raises PassportError.
-
-    What the line says beside its passport has to agree with it: a passport of another landing proves nothing here.
-    """
+    """Return the record that a line or an answer proves, with which the rest of it agrees. Raises PassportError."""
     record = landing_of(line.get("envelopes") or (), keys)
     within = _beside(record)
     if {name: line.get(name) for name in within} != within:

@@ -36,10 +36,7 @@ _ADVICE = (
 
 
 class AppStatus:
-    """Asks GitHub for the App now and then. `refusal` says why GitHub does not accept the credentials, if so.
-
-    `advice` says where to install the App, or to choose repositories for it, while it has none.
-    """
+    """Asks GitHub for the App now and then: `refusal` of its credentials, `advice` while it has no repository."""
 
     def __init__(
         self,

@@ -125,10 +125,7 @@ async def start_when_database_answers(start: Callable[[], Awaitable[None]], stop
 
 
 def bind(settings: HostSettings) -> socket.socket:
-    """Bind the address and port of the settings, but do not listen yet. Raises NotListening.
-
-    With port 0 the system chooses the port: settings that name it are known before anything is begun.
-    """
+    """Bind the address and port (0: any) of the settings, but do not listen yet. Raises NotListening."""
     bound = socket.socket(socket.AF_INET6 if ":" in settings.address else socket.AF_INET)
     try:
         with _refusals(settings):

@@ -49,10 +49,7 @@ _ELSEWHERE = "or set DATABASE_URL to a file elsewhere"
 
 @contextmanager
 def exclusive(url: str, role: str) -> Iterator[None]:
-    """Hold the SQLite file of this URL while the block runs; do nothing for other databases.
-
-    Raises FileRefused where the file cannot be created or written, and while another process holds it.
-    """
+    """Hold the file of an SQLite URL while the block runs. Raises FileRefused if it is held, or cannot be written."""
     file = _file(url)
     if file is None:
         yield

@@ -63,10 +63,7 @@ class Offer:
 
 
 class RegistrationSite:
-    """The pages. `save` keeps the credentials and returns where, in a sentence.
-
-    `announce` shows a new code to the operator: the pages open only to a browser that has sent the newest one.
-    """
+    """The pages. `save` keeps the credentials and says where, `announce` shows the operator a code to open them."""
 
     def __init__(
         self,
@@ -210,10 +207,7 @@ async def exchange(client: Client, code: str) -> Credentials:
 
 
 def addresses_of(public_url: str | None, relay_url: str | None = None, pages_url: str | None = None) -> Addresses:
-    """Return the addresses of a web process that GitHub reaches at `public_url`, or by a relay. One is given.
-
-    `pages_url` is where the operator's browser alone reaches the pages: enough for a login.
-    """
+    """Return the addresses at `public_url`, or by a relay; `pages_url` is for the operator's browser alone."""
     if public_url is None:
         assert relay_url is not None, "GitHub does not reach IMQ at all"
         callback = None if pages_url is None else f"{pages_url}/auth/callback"

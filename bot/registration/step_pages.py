@@ -28,10 +28,7 @@ def failure_page(sentence: str, *, status: int, again: str = "/setup") -> web.Re
 
 
 class InstalledPage:
-    """`GET /setup/installed`: where GitHub sends a person who installed the App. It reports whether webhooks arrive.
-
-    It names neither the App nor repositories, since everybody may open it.
-    """
+    """`GET /setup/installed`, for everybody: whether webhooks arrive, without names of the App or repositories."""
 
     def __init__(self, delivered: Callable[[], Awaitable[bool]]) -> None:
         """`delivered` returns whether any webhook has arrived."""

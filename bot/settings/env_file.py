@@ -30,10 +30,7 @@ def conflicts(path: Path, names: Iterable[str]) -> list[str]:
 
 
 def write(path: Path, values: Mapping[str, str]) -> None:
-    """Set variables in the file, which only its owner may read afterwards; other lines stay.
-
-    The values have no spaces, quotes or line breaks. The file is replaced in one step. Raises OSError.
-    """
+    """Set variables, without spaces or quotes, in a file of its owner alone, in one step. Raises OSError."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     kept = [line for line in lines if _name(line) not in values]
     text = "".join(f"{line}\n" for line in (*kept, *(f"{name}={value}" for name, value in values.items())))

@@ -394,10 +394,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def load_settings(environ: Mapping[str, str], *, web: bool = True) -> Settings:
-    """Load the settings from `environ`; empty variables count as not set. `web`: of a process that receives webhooks.
-
-    Raises SettingsProblem, which names every problem at once, misspelt names among them.
-    """
+    """Load settings; empty variables are not set. Raises SettingsProblem with all problems, misspelt names too."""
     return _load(Settings if web else WorkerSettings, environ)
 
 

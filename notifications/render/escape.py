@@ -72,10 +72,7 @@ def mention(login: str) -> str | None:
 
 
 def _safe_url(url: str | None) -> str | None:
-    """Re-encode `url` for a Markdown link; None if it is not http(s), has credentials, is too long, or a reference.
-
-    GitHub writes "mentioned this" on a linked issue or pull request, so these are not linked.
-    """
+    """Re-encode `url` for a Markdown link; None if unsafe, too long, or a reference, which GitHub would announce."""
     if (url := safe_link(url)) is None:
         return None
     parts = urlsplit(url)

@@ -171,10 +171,7 @@ def job_text(figures: JobFigures) -> str:
 
 
 def effect_sentence(runs: int, jobs: JobFigures, delayed: int, *, holds: bool = False) -> str:
-    """Say what a control does: the runs that it stops with their minutes, and how many pull requests it delays.
-
-    Other CI than GitHub Actions has no minutes that IMQ knows.
-    """
+    """Say what a control does: the runs that it stops with their known minutes, and how many it delays."""
     delays = "delays 1 pull request" if delayed == 1 else f"delays {delayed or 'no'} pull requests"
     count = "1 run" if runs == 1 else f"{runs} runs"
     if not runs:
@@ -343,10 +340,7 @@ def answer_text(
     not_ready: bool = False,
     left: QueueHistory | None = None,
 ) -> ReasonText:
-    """Return what happened and the next step, each as one text in which commands, labels and commits are code.
-
-    `left`: how the pull request left for this reason.
-    """
+    """Return what happened and the next step, with commands and commits as code; `left`: how it left for it."""
     known_text = left_text(left, Names.of(base, policy))
     text, known = known_text or reason_text(reason, not_ready=not_ready), policy or Policy()
     fix = " or ".join(f"`{name}`" for name in known.fix_labels) or headlines.NO_FIX_LABEL

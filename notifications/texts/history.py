@@ -6,10 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class HistoryText:
-    """A sentence without its full stop, and its additions for facts that the event may have.
-
-    The addition has the fact as `{fact}`; the sentence has only `{base}`, the base branch.
-    """
+    """A sentence without its full stop, with `{base}` alone, and its additions, each with its fact as `{fact}`."""
 
     sentence: str
     also: Mapping[str, str] = field(default_factory=dict)

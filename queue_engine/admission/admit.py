@@ -295,10 +295,7 @@ def judged(request: EnqueueRequest, taken: Snapshot, requirements: RequiredFacts
 async def behind_shared_head(
     among: Entries | Shadow, repository: Repository, pull: PullRequest, policy: Policy, answer: Entry | Answer
 ) -> Entry | Answer:
-    """Let a pull request wait while another one of the same branch is queued: IMQ may update the branch for that one.
-
-    Any other answer than that it may join, or wait, remains.
-    """
+    """Let a pull request wait, if it may, while another one of its branch is queued, which IMQ may update."""
     branch = head_branch_of(pull)
     if branch is None or not isinstance(answer, Admit | NotReady):
         return answer

@@ -150,10 +150,7 @@ async def bind_waiting_push(
 
 
 async def requeue_new_head(engine: Engine, case: Case, entry: Entry, pull: PullRequest, head: NewHead) -> Case | None:
-    """Queue the pull request again with the new head; None if consent is lost for more than this push.
-
-    A head that is newer than the push has its own webhook, which decides.
-    """
+    """Queue the pull request again with this new head; None if more is lost, or a newer head decides."""
     policy = case.policy
     sources: tuple[ConsentKind, ...] = (ConsentKind.BOT_PUSH, ConsentKind.REQUEUED_PUSH)
     if entry.run.merge_requested_at is not None or may_bind(head, entry, policy, *sources) is None:

@@ -172,10 +172,7 @@ class DequeuePermission:
 
 
 async def authorize_dequeue(engine: Engine, case: Case, *, by: str, taken: Snapshot | None = None) -> DequeuePermission:
-    """Permit `dequeue_by_user`, if the author of the pull request asks, or a person who may queue it.
-
-    `taken` is a snapshot that the caller has just read. Raises RejectionError, NotQueued and GitHubError.
-    """
+    """Permit an author, or who may queue, to dequeue. Raises RejectionError, NotQueued and GitHubError."""
     queued: Entry | TimelineEvent | None = case.entry
     if queued is None:
         async with engine.store.reading() as tx:

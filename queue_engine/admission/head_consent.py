@@ -178,13 +178,8 @@ def precedes(push: HeadPush, label: LabelEvent, pull: PullRequest) -> bool:
 async def await_webhook(engine: Engine, repository: Repository, number: int) -> None:
     """Enqueue a job that judges the pull request in some minutes, even without the label's webhook."""
     async with engine.change() as change:
-        await change.tx.jobs.enqueue_once(
-            kind=LOST_LABEL_JOB,
-            request={"repository": asdict(repository), "number": number},
-            process_id=f"{LOST_LABEL_JOB}:{repository.id}:{number}",
-            now=change.now,
-            not_before=change.now + _WAIT,
-        )
+        request = {"repository": asdict(repository), "number": number}
+        await change.enqueue(LOST_LABEL_JOB, request, repository.id, number, at=change.now + _WAIT, once=True)
 
 
 def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime) -> Reason | None:

@@ -26,10 +26,7 @@ _MARKED = re.compile(REVERT_MARK.format(number=r"(\d{1,9})"), re.ASCII)
 
 
 async def asked_by(tx: Transaction, repository_id: int, pull: PullRequest) -> str | None:
-    """Return the person for whom IMQ opened this pull request; None if IMQ did not open it.
-
-    Others may write such a mark, too: the timeline has to name this very pull request.
-    """
+    """Return for whom IMQ opened this pull request, as mark and timeline agree; None if it did not."""
     if (found := _MARKED.search(pull.body)) is None:
         return None
     events = await tx.timeline.of_pull_request(repository_id, int(found[1]))

@@ -23,10 +23,7 @@ from queue_engine.store import Transaction
 
 
 class RejectionError(EngineError):
-    """The pull request is not eligible, for this reason; `label` is the trigger label, if known.
-
-    `detail` may name a label, a method or a person, and may hold text from GitHub or users.
-    """
+    """The pull request is not eligible; `detail` and the trigger `label` may hold text from GitHub or users."""
 
     def __init__(self, reason: Reason, label: str = "", detail: str | None = None) -> None:
         super().__init__(reason.value)

@@ -72,10 +72,7 @@ class _Search:
         )
 
     async def together(self, names: tuple[str, ...]) -> RequiredLanding:
-        """Return for what a set waits: until all members are ready, then for those that land before.
-
-        Members land by `Depends-On:` among them, else by their names.
-        """
+        """Return for what a set waits: all ready, then those before, by `Depends-On:` or else by name."""
         own = _named(self.home, self.pull)
         members = {own: (self.home, self.pull)}
         for name in names:
@@ -228,10 +225,7 @@ def _set_order(members: Mapping[str, tuple[Repository, PullRequest]]) -> list[st
 async def in_landing_order(
     change: Change, repository: Repository, queue_id: int, policy: Policy, answer: Entry | Answer
 ) -> Entry | Answer:
-    """Let a pull request join a queue that has all others which land before it, where trains test them together.
-
-    Raises StaleRead if a webhook has closed one since it was read.
-    """
+    """Let a pull request join a queue that has all that land before it, in trains. Raises StaleRead."""
     if not isinstance(answer, NotReady):
         return answer
     names = [each.detail or "" for each in answer.unmet if each.reason is Reason.DEPENDENCY_OPEN]

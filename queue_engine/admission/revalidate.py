@@ -135,10 +135,7 @@ async def _judge_waiting(
 
 
 async def left_to_pass(engine: Engine, repository: Repository, number: int) -> bool:
-    """Return whether IMQ has requested the merge: then only the pass that requested it judges the entry.
-
-    That pass reads the pull request first, unless GitHub's answer to the merge is known.
-    """
+    """Return whether only the pass that requested a merge judges the entry, unless GitHub's answer is known."""
     async with engine.change() as change:
         entry = await change.tx.entries.find(repository.id, number)
         if entry is None or entry.run.merge_requested_at is None:
@@ -262,10 +259,7 @@ def _verdict(entry: Entry, pull: PullRequest, policy: Policy, now: datetime) -> 
 async def _judge_readiness(
     engine: Engine, case: Case, entry: Entry, before: Entry, taken: Snapshot, *, moves: bool
 ) -> Case:
-    """Store what these facts mean for an entry whose wait has not ended. Raises StaleRecord.
-
-    An entry that `moves` is stored for another base branch than the one of the entry to be judged.
-    """
+    """Store what facts mean for an entry that waits, also one that `moves` to this base. Raises StaleRecord."""
     policy, repository = case.policy, case.repository
     taken, requirements, answer = await readiness_of(engine, entry, before, taken, policy)
     if isinstance(answer, Reject):

@@ -36,10 +36,7 @@ _IN_ORDER = timedelta(seconds=30)
 
 
 async def placed(engine: Engine, request: EnqueueRequest, taken: Snapshot) -> tuple[EnqueueRequest, Snapshot]:
-    """Return request and snapshot for the branch on which the stack lands, if the pull request is above another one.
-
-    A request for another base branch than the present one is judged as it is. Raises GitHubError.
-    """
+    """Return request and snapshot for the branch on which the stack lands, where it applies. Raises GitHubError."""
     place = await place_of(engine, request.case.repository, taken)
     if place is None or request.base_branch not in {None, place.own_base}:
         return request, taken

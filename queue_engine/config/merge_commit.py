@@ -14,10 +14,9 @@ remain, since tools that release have them there on purpose.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from queue_engine.config.document import nearest, quoted
-from queue_engine.domain.facts import CommitHistory, PullRequest
+from queue_engine.domain.facts import CommitHistory, MergeCommit, PullRequest
 
 START, CUT = "<!-- imq:start -->", "<!-- imq:cut -->"
 """Text of a body before START and after CUT is left out of the commit."""
@@ -60,14 +59,6 @@ _SKIPS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _VOUCHING = re.compile(r"^[ \t]*(?=[A-Za-z][A-Za-z-]*-by[ \t]*:)", re.MULTILINE | re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class MergeCommit:
-    """Title and body of a commit; None leaves them to GitHub."""
-
-    title: str | None
-    body: str | None
 
 
 def commit_message(

@@ -114,10 +114,7 @@ class BlockerNotices:
         return tuple(blocker for blocker in announced if blocker.concerns(entry))
 
     def followed_by(self, blockers: Sequence[Blocker], entries: Sequence[Entry], now: datetime) -> "BlockerNotices":
-        """Announce these blockers to these entries, after this announcement.
-
-        Overlapping blockers count from the beginning of the first, because the queue stayed blocked in between.
-        """
+        """Announce these blockers after this announcement; overlapping ones count from the first one's beginning."""
         ended = self.ended(blockers)
         return replace(
             BlockerNotices.of(blockers, entries),

@@ -62,6 +62,14 @@ class RequiredLanding:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class MergeCommit:
+    """Title and body of a commit; None leaves them to GitHub."""
+
+    title: str | None = None
+    body: str | None = None
+
+
 class MergeMethod(StrEnum):
     """How GitHub merges a pull request."""
 

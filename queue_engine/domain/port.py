@@ -24,6 +24,7 @@ from queue_engine.domain.facts import (
     HeadPush,
     JobLabels,
     LabelEvent,
+    MergeCommit,
     MergeMethod,
     OwnCheckRun,
     OwnComments,
@@ -458,26 +459,12 @@ class Writes(Protocol):
         """
 
     async def merge(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
+        self, repository: Repository, number: int, head_sha: str, method: MergeMethod, text: MergeCommit | None = None
     ) -> str:
         """`PUT /repos/{o}/{r}/pulls/{n}/merge` with `sha` as precondition. Returns the SHA that landed."""
 
     async def merge_in_background(
-        self,
-        repository: Repository,
-        number: int,
-        head_sha: str,
-        method: MergeMethod,
-        *,
-        title: str | None = None,
-        body: str | None = None,
+        self, repository: Repository, number: int, head_sha: str, method: MergeMethod, text: MergeCommit | None = None
     ) -> PendingMerge:
         """`PUT /repos/{o}/{r}/pulls/{n}/merge-async` with `sha` as precondition; also what lies below it in its stack.
 

@@ -48,9 +48,4 @@ async def record_passed(
     ids = [key.partition(":")[0] for key in failed if key.partition(":")[0].isdigit()]
     if ids:
         request = {"queue_id": queue.id, "checks": ids[:MOST_READ], "pulls": len(members), "day": day_of(change.now)}
-        await change.tx.jobs.enqueue(
-            kind=FLAKE_JOB,
-            request=request,
-            process_id=f"{FLAKE_JOB}:{queue.repository.id}:{ids[0]}",
-            now=change.now,
-        )
+        await change.enqueue(FLAKE_JOB, request, queue.repository.id, ids[0])

@@ -162,6 +162,24 @@ class Change:
             self.ended.append(entry)
             await _record_departure(self.tx, stored, entry)
 
+    async def enqueue(
+        self,
+        kind: str,
+        request: Mapping[str, Any],
+        *process: object,
+        at: datetime | None = None,
+        priority: int = 0,
+        once: bool = False,
+    ) -> None:
+        """Store a job of the process that its kind and `process` name, due now or at this instant.
+
+        `once`: unless the same job waits already, as `Jobs.enqueue` says.
+        """
+        process_id = ":".join(map(str, (kind, *process)))
+        await self.tx.jobs.enqueue(
+            kind=kind, request=request, process_id=process_id, now=self.now, not_before=at, priority=priority, once=once
+        )
+
     async def spans(self) -> list[TraceRecord]:
         """Return the spans of the entries that end in this transaction, if anything records them."""
         if not trace.is_recorded():

@@ -82,8 +82,7 @@ async def search_later(change: Change, queue: Queue, policy: Policy, sha: str, c
 
 async def follow_search(change: Change, queue_id: int, sha: str, check: str) -> None:
     """Enqueue the job that follows a queue's search, or begins one for a check that failed on this commit."""
-    request, process = {"queue_id": queue_id, "sha": sha, "check": check}, process_of(queue_id)
-    await change.tx.jobs.enqueue_once(kind=CULPRIT_JOB, request=request, process_id=process, now=change.now)
+    await change.enqueue(CULPRIT_JOB, {"queue_id": queue_id, "sha": sha, "check": check}, queue_id, once=True)
 
 
 def process_of(queue_id: int) -> str:

@@ -114,10 +114,7 @@ async def want_check_run(tx: Transaction, entry: Entry, notice: Notice, policy: 
 
 
 def with_custom_text(notice: Notice, policy: Policy) -> Notice:
-    """Return the notice with the repository's custom text for its reason or its kind, if there is one.
-
-    A custom text for landings is not used after a tree mismatch.
-    """
+    """Return the notice with the repository's text for its reason or kind; none for a tree mismatch."""
     text = policy.comments.texts.get(notice.reason or "")
     if notice.kind is not NoticeKind.LANDED or notice.reason is None:
         text = text or policy.comments.texts.get(notice.kind)

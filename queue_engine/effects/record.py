@@ -267,12 +267,8 @@ AUTO_MERGE_JOB = "disable_auto_merge"
 
 
 async def disable_later(change: Change, repository: Repository, number: int) -> None:
-    await change.tx.jobs.enqueue_once(
-        kind=AUTO_MERGE_JOB,
-        request={"repository": asdict(repository), "number": number},
-        process_id=f"{AUTO_MERGE_JOB}:{repository.id}:{number}",
-        now=change.now,
-    )
+    request = {"repository": asdict(repository), "number": number}
+    await change.enqueue(AUTO_MERGE_JOB, request, repository.id, number, once=True)
 
 
 async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
@@ -454,7 +450,8 @@ async def read_again(
     change: Change, repository: Repository, number: int, *, new: bool = False, after: timedelta = timedelta(0)
 ) -> None:
     """Enqueue the job that reads one pull request, in the order of its webhooks; a later job waits for itself alone."""
-    await change.tx.jobs.enqueue_once(
+    await change.tx.jobs.enqueue(
+        once=True,
         kind=PULL_REQUEST_JOB,
         request={"repository": asdict(repository), "number": number, "new": new},
         process_id=f"{PULL_REQUEST_JOB}:{repository.id}:{number}" if after else f"{repository.id}:{number}",

@@ -20,10 +20,7 @@ def is_somebody_else(entry: Entry, taken: Snapshot) -> bool:
 
 
 async def followed_login(engine: Engine, entry: Entry, taken: Snapshot | None) -> Entry | None:
-    """Return the stored entry with the present login of the account that queued it; None if that is unchanged.
-
-    `taken` is a snapshot that was read with the entry's login. Raises GitHubError, and StaleRecord.
-    """
+    """Return the entry with the present login of who queued it, None if unchanged. Raises GitHubError, StaleRecord."""
     if taken is None or entry.queued_by_id is None or not is_somebody_else(entry, taken):
         return None
     login = await engine.github.login_of(entry.repository, entry.queued_by_id)

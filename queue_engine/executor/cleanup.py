@@ -193,8 +193,7 @@ def tried_on(branch: str | None) -> int | None:
 
 async def request_lost(change: Change, repository: Repository) -> None:
     """Enqueue the job that deletes the branches of runs that the database does not know."""
-    process, request = f"{LOST_JOB}:{repository.id}", asdict(repository)
-    await change.tx.jobs.enqueue_once(kind=LOST_JOB, request=request, process_id=process, now=change.now, priority=-1)
+    await change.enqueue(LOST_JOB, asdict(repository), repository.id, priority=-1, once=True)
 
 
 class CandidateCleanup:
@@ -382,13 +381,8 @@ async def schedule_close(change: Change, run: Run, landed: Sequence[tuple[RunMem
 async def _enqueue(
     change: Change, queue_id: int, members: Sequence[dict[str, Any]], *, landed_at: datetime, at: datetime
 ) -> None:
-    await change.tx.jobs.enqueue_once(
-        kind=CLOSE_JOB,
-        request={"queue_id": queue_id, "landed_at": landed_at.isoformat(), "members": list(members)},
-        process_id=f"{CLOSE_JOB}:{queue_id}:{members[0]['sha']}:{at.isoformat()}",
-        now=change.now,
-        not_before=at,
-    )
+    request = {"queue_id": queue_id, "landed_at": landed_at.isoformat(), "members": list(members)}
+    await change.enqueue(CLOSE_JOB, request, queue_id, members[0]["sha"], at.isoformat(), at=at, once=True)
 
 
 async def follow_landed(engine: Engine, repository: Repository, number: int) -> None:

@@ -343,8 +343,7 @@ class CulpritSteps:
                 await announce_culprit(change, self._queue, ended, self._policy)
             elif verdict is not None and verdict.agreed:
                 request = {"queue_id": self._queue.id, "search": search.id}
-                process = f"{REVERT_JOB}:{self._repository.id}"
-                await change.tx.jobs.enqueue(kind=REVERT_JOB, request=request, process_id=process, now=change.now)
+                await change.enqueue(REVERT_JOB, request, self._repository.id)
         _log.info("culprit_ended", repository=self._repository.full_name, outcome=outcome.value, number=ended.culprit)
         return ended
 

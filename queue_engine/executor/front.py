@@ -143,10 +143,7 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
 
 
 async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Sequence[Blocker], policy: Policy) -> None:
-    """Announce each of these entries of a queue that moved across the depth limit.
-
-    `blockers` are those of the queue, which the comment of an entry that gets room shows. Raises StaleRecord.
-    """
+    """Announce each entry that crossed the depth limit, with the queue's blockers. Raises StaleRecord."""
     async with engine.change() as change:
         for entry in moved_entries(entries, policy):
             saved = await announce_joined(change, entry, policy, depth=len(entries))

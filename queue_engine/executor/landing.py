@@ -283,21 +283,14 @@ async def _pending(github: GitHub, entry: Entry) -> PendingMerge | None:
 async def _schedule_notes(change: Change, repository: Repository, policy: Policy) -> None:
     """Have the landing's passport written as a note, where the configuration asks for that."""
     if policy.merge.notes:
-        await change.tx.jobs.enqueue_once(
-            kind=NOTES_JOB,
-            request={"repository_id": repository.id},
-            process_id=f"{NOTES_JOB}:{repository.id}",
-            now=change.now,
-            not_before=change.now + NOTES_AFTER,
-            priority=-1,
-        )
+        request, at = {"repository_id": repository.id}, change.now + NOTES_AFTER
+        await change.enqueue(NOTES_JOB, request, repository.id, at=at, priority=-1, once=True)
 
 
 async def schedule_green(change: Change, queue_id: int, sha: str, policy: Policy) -> None:
     """Have the green branch moved to a commit that was proved, where the configuration names such a branch."""
     if policy.merge.green_branch is not None:
-        process, request = f"{GREEN_JOB}:{queue_id}:{sha}", {"queue_id": queue_id, "sha": sha}
-        await change.tx.jobs.enqueue(kind=GREEN_JOB, request=request, process_id=process, now=change.now)
+        await change.enqueue(GREEN_JOB, {"queue_id": queue_id, "sha": sha}, queue_id, sha)
 
 
 async def move_green(engine: Engine, job: Job) -> None:

@@ -87,10 +87,7 @@ async def lacks_required(state: TrainState, entries: Iterable[Entry]) -> bool:
 
 
 async def leaves_for_absent(state: TrainState, entry: Entry) -> bool:
-    """Have a member wait outside whose own head lacks a required check that may never come; whether so.
-
-    Checks that no pull request has on its head are none of these. Raises GitHubError.
-    """
+    """Have a member wait outside whose head lacks a check that may never come; whether so. Raises GitHubError."""
     github, policy = state.engine.github, state.policy
     run = Run(candidate=entry.head_sha, checks_since=entry.enqueued_at)
     of = RunContext(entry.repository, entry.base_branch, entry.enqueued_at, entry.fixes_base)
@@ -147,10 +144,7 @@ def facts_of(state: TrainState, member: RunMember) -> Facts | None:
 
 
 async def merges_refused(state: TrainState, methods: Collection[MergeMethod]) -> bool:
-    """Switch trains off where GitHub would refuse to merge members that do not contain the base's tip; whether so.
-
-    Members that land by such merges would be stopped half-way: the first one moves the base. Raises GitHubError.
-    """
+    """Switch trains off where GitHub would refuse merges after the first one moved the base. Raises GitHubError."""
     if state.memory.by_api is None and all(each is MergeMethod.MERGE for each in methods):
         return False
     if not await state.engine.github.refuses_outdated(state.queue.repository, state.queue.base_branch):

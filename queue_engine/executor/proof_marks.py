@@ -102,13 +102,8 @@ async def _create(engine: Engine, repository: Repository, wanted: ProofMark) -> 
 async def schedule_expiry(change: Change) -> None:
     """Enqueue the job of each repository with refs that have expired."""
     for repository_id in await change.tx.proof_marks.with_expired(change.now):
-        await change.tx.jobs.enqueue_once(
-            kind=EXPIRE_JOB,
-            request={"repository_id": repository_id},
-            process_id=f"{EXPIRE_JOB}:{repository_id}",
-            now=change.now,
-            priority=-1,
-        )
+        request = {"repository_id": repository_id}
+        await change.enqueue(EXPIRE_JOB, request, repository_id, priority=-1, once=True)
 
 
 async def delete_expired(engine: Engine, job: Job) -> Hold | None:

@@ -293,10 +293,7 @@ class QueuePass:
         return followed and await self._plan(found, front, followed.until, traced)
 
     async def _end_outages(self, *, frozen: bool) -> bool:
-        """Forget since when GitHub fails, where IMQ asks nothing during a hold; whether any outage had begun (P5).
-
-        In a freeze IMQ still asks for the checks of runs.
-        """
+        """Forget since when GitHub fails where a hold asks it nothing; whether there was an outage (P5)."""
         state = self._state
         entries = [each for each in state.entries if each.run.github_failures]
         runs = [each for each in state.runs if each.github_failures]

@@ -74,9 +74,7 @@ async def merge(
     try:
         if how.in_background:
             return await _merge_stacked(github, entry, how, refused)
-        return await github.merge(
-            entry.repository, entry.number, entry.head_sha, how.method, title=how.title, body=how.body
-        )
+        return await github.merge(entry.repository, entry.number, entry.head_sha, how.method, how.message)
     except (MergeError, HeadConflict, Forbidden, Refused, Invalid) as refusal:
         lasting = settled(entry.run, out_of_order(refusal), now)
         if isinstance(lasting, Refused):
@@ -135,9 +133,8 @@ async def _merge_stacked(
 ) -> str | PendingMerge | Facts:
     """Have GitHub merge the entry's head in the background; the commit, if it has landed already."""
     try:
-        pending = await github.merge_in_background(
-            entry.repository, entry.number, entry.head_sha, how.method, title=how.title, body=how.body
-        )
+        its_own = entry.repository, entry.number, entry.head_sha
+        pending = await github.merge_in_background(*its_own, how.method, how.message)
     except NotFound as refusal:
         return Facts(merge_refused=refusal.message, merge_denied=Reason.STACKED)
     if pending.state is MergeState.MERGED and pending.sha is not None:

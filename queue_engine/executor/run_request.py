@@ -68,7 +68,7 @@ async def enqueue_test(
     """Enqueue the job of a test whose reply is stored; a comment of this person asked for it."""
     its_own = {"number": number, "base_branch": base_branch, "comment": comment, "by": by}
     request = {"repository": asdict(repository)} | its_own
-    await change.tx.jobs.enqueue(kind=TRY_JOB, request=request, process_id=_process(repository, number), now=change.now)
+    await change.enqueue(TRY_JOB, request, repository.id, number)
 
 
 def _process(repository: Repository, number: int) -> str:

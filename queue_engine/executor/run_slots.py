@@ -46,10 +46,7 @@ class _Full:
 async def set_aside_for_runner(
     engine: Engine, entries: Sequence[Entry], policy: Policy, *, active: Collection[int]
 ) -> bool:
-    """Set aside those of these entries that need a busy runner; whether a run of all of them has to wait.
-
-    `active` are the numbers of entries that other runs test: these stay as they are. Raises StaleRecord.
-    """
+    """Set aside those not `active` that need a busy runner; whether a run of all waits. Raises StaleRecord."""
     if not policy.capacity:
         return False
     waits = False

@@ -530,17 +530,8 @@ class TrainState:
         candidates = former_candidates(built, (*memory.candidates, run.candidate))
         learnt = {each: names for each, names in memory.pull_request_checks_in_runs.items() if each != str(run.id)}
         memory = replace(memory, built=built, candidates=candidates, pull_request_checks_in_runs=learnt)
-        await change.tx.jobs.enqueue(
-            kind=CLEAN_JOB,
-            request={
-                "run": ended.id,
-                "queue_id": ended.queue_id,
-                "branches": kept,
-                "cancels": why != "landed",
-            },
-            process_id=f"{CLEAN_JOB}:{ended.id}",
-            now=change.now,
-        )
+        request = {"run": ended.id, "queue_id": ended.queue_id, "branches": kept, "cancels": why != "landed"}
+        await change.enqueue(CLEAN_JOB, request, ended.id)
         await self.keep(change, memory)
         data = {"run": ended.id, "members": list(ended.numbers), "tested": sorted(ended.tested), "outcome": why}
         figures = job_data(run, change.now)

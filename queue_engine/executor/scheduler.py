@@ -64,10 +64,7 @@ queue is due when its lease ends."""
 
 
 async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> datetime | None:
-    """Advance a leased queue until it has to wait; returns when it is due again, None if only an event can wake it.
-
-    `held` returns whether this worker still has the lease. Raises LeaseLost if it has not.
-    """
+    """Advance a leased queue; returns when it is due again, None if only an event can wake it. Raises LeaseLost."""
     try:
         policy = await engine.policies.of(queue.repository, queue.base_branch)
     except RateLimitError as limited:  # It changes nothing for any entry, so none is read.
@@ -78,10 +75,7 @@ async def advance(engine: Engine, queue: Queue, held: Callable[[], bool]) -> dat
 
 
 class Scheduler:
-    """Advances due queues, at most `concurrency` at once.
-
-    At most half of them are of one repository, and at most three quarters, rounded, of one installation.
-    """
+    """Advances at most `concurrency` due queues: half of one repository, three quarters of one installation."""
 
     def __init__(self, engine: Engine, *, concurrency: int = 8) -> None:
         self._engine = engine

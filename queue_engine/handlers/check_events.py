@@ -103,10 +103,7 @@ class CheckReports:
         return frozenset(branch for branch, own in names.items() if (own if name is None else name in own))
 
     async def _lookup(self, reports: Sequence[tuple[int, str]]) -> list[bool]:
-        """Return for each repository and commit whether a report on it may count; most commits are not queued.
-
-        Reports that arrive together share this read, which is all that a report on another commit costs.
-        """
+        """Return whether a report on each commit may count; reports that arrive together share the read."""
         repositories = {repository_id for repository_id, _ in reports}
         async with self._engine.store.reading() as tx:
             under_way = await tx.candidate_commits.under_way(repositories)

@@ -101,10 +101,4 @@ class LabelUpdates:
 
 
 async def _request(change: Change, queue: Queue, at: datetime) -> None:
-    await change.tx.jobs.enqueue_once(
-        kind=UPDATES_JOB,
-        request={"queue_id": queue.id},
-        process_id=f"{UPDATES_JOB}:{queue.id}",
-        now=change.now,
-        not_before=at,
-    )
+    await change.enqueue(UPDATES_JOB, {"queue_id": queue.id}, queue.id, at=at, once=True)

@@ -140,25 +140,11 @@ class LostDeliveries:
                 if job.request and requested is not None and requested >= progress.begun:
                     await self._enqueue(change)
                 return
-            await change.tx.jobs.enqueue(
-                kind=DELIVERIES_JOB,
-                request=progress.request(),
-                process_id=DELIVERIES_JOB,
-                now=change.now,
-                not_before=change.now + _MINUTE,
-                priority=-1,
-            )
+            await change.enqueue(DELIVERIES_JOB, progress.request(), at=change.now + _MINUTE, priority=-1)
 
     async def _enqueue(self, change: Change) -> None:
         begins = await change.tx.sweeps.soonest(DELIVERIES_JOB, change.now, apart=self._apart)
-        await change.tx.jobs.enqueue_once(
-            kind=DELIVERIES_JOB,
-            request={},
-            process_id=DELIVERIES_JOB,
-            now=change.now,
-            not_before=begins,
-            priority=-1,
-        )
+        await change.enqueue(DELIVERIES_JOB, {}, at=begins, priority=-1, once=True)
 
     async def _begin(self) -> Progress:
         """Begin at the last completed sweep, but not before the oldest delivery that GitHub keeps."""
@@ -180,10 +166,7 @@ class LostDeliveries:
                 return
 
     async def _redeliver(self, progress: Progress) -> None:
-        """Request redeliveries; a request that failed is none, and keeps no other from being sent. Raises GitHubError.
-
-        After some failures GitHub is in trouble, and the job's next try requests what is left.
-        """
+        """Request redeliveries, past ones that fail; after several the job's next try continues. Raises GitHubError."""
         asked, failed = 0, list[GitHubError]()
         for guid in progress.next():
             number, _ = progress.lost[guid]

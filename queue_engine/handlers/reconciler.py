@@ -133,7 +133,7 @@ class Reconciler:
             await record_activity(change, longest_pause=2 * self._interval)
             if purges := now >= self._purge_due:
                 await change.tx.dead_letters.discard_all(PURGE_JOB)
-                await change.tx.jobs.enqueue_once(kind=PURGE_JOB, request={}, process_id=PURGE_JOB, now=change.now)
+                await change.enqueue(PURGE_JOB, {}, once=True)
         if not self._started:
             await self._poll_checks()
             self._started = True
@@ -182,8 +182,8 @@ class Reconciler:
             tx, now = change.tx, change.now
             begins = now if renew else await tx.sweeps.soonest(SWEEP_JOB, now, apart=self._interval / _APART)
             await tx.dead_letters.discard_all(SWEEP_JOB)
-            await tx.jobs.enqueue_once(
-                kind=SWEEP_JOB, request={"renew": renew}, process_id=SWEEP_JOB, now=now, not_before=begins
+            await tx.jobs.enqueue(
+                once=True, kind=SWEEP_JOB, request={"renew": renew}, process_id=SWEEP_JOB, now=now, not_before=begins
             )
 
     async def request_of(self, installation_id: int, action: str, named: Sequence[Repository]) -> None:
@@ -213,21 +213,14 @@ class Reconciler:
                 INSTALLATION_JOB, REPOSITORY_JOB, PULL_REQUEST_JOB, MISSING_JOB, STALE_COMMENTS_JOB, LABEL_JOB
             )
             for installation_id in known[1]:
-                await change.tx.jobs.enqueue_once(
-                    kind=INSTALLATION_JOB,
-                    request={"installation_id": installation_id, "renew": renew},
-                    process_id=f"{INSTALLATION_JOB}:{installation_id}",
-                    now=change.now,
-                )
+                request = {"installation_id": installation_id, "renew": renew}
+                await change.enqueue(INSTALLATION_JOB, request, installation_id, once=True)
             for repository in await change.tx.repositories.with_work():
                 if repository.installation_id not in known[1]:
                     await enqueue_examination(change, repository)
 
     async def sweep_installation(self, job: Job) -> None:
-        """List the repositories of an installation and enqueue a sweep of each.
-
-        Webhooks report added and removed repositories; the list is read again every hour, in case one was lost.
-        """
+        """List an installation's repositories, again every hour as webhooks may get lost; sweep each."""
         installation_id, now = job.request["installation_id"], self._engine.clock.now()
         known = self._repositories.get(installation_id)
         if job.request.get("renew") or known is None or now >= known[0] + _RENEW:
@@ -296,10 +289,7 @@ class Reconciler:
         return found
 
     async def request_labels(self, repository: Repository) -> None:
-        """Have a repository's labels created at the first webhook about a pull request, if no sweep did.
-
-        If GitHub does not show the configuration, the next webhook tries again.
-        """
+        """Have labels created at the first webhook about a pull request, if no sweep did; retried by the next."""
         if repository.id in self._with_labels:
             return
         engine = self._engine
@@ -432,10 +422,5 @@ class Reconciler:
 
 async def enqueue_sweep(change: Change, repository: Repository, *, labels: bool = True) -> None:
     """Enqueue the sweep of a repository, behind what people wait for. `labels`: have its labels created, too."""
-    await change.tx.jobs.enqueue_once(
-        kind=REPOSITORY_JOB,
-        request={**asdict(repository), "labels": labels},
-        process_id=f"{REPOSITORY_JOB}:{repository.id}",
-        now=change.now,
-        priority=-1,
-    )
+    request = {**asdict(repository), "labels": labels}
+    await change.enqueue(REPOSITORY_JOB, request, repository.id, priority=-1, once=True)

@@ -58,13 +58,8 @@ async def enqueue_examination(change: Change, repository: Repository) -> None:
     """Enqueue the job that reads a repository with entries that its installation does not list."""
     process_id = f"{MISSING_JOB}:{repository.id}"
     if not await change.tx.jobs.unfinished(process_id):
-        await change.tx.jobs.enqueue(
-            kind=MISSING_JOB,
-            request={"repository_id": repository.id},
-            process_id=process_id,
-            now=change.now,
-            not_before=change.now + _SETTLING,
-        )
+        request = {"repository_id": repository.id}
+        await change.enqueue(MISSING_JOB, request, repository.id, at=change.now + _SETTLING)
 
 
 async def examine_repository(engine: Engine, job: Job) -> None:
@@ -177,13 +172,8 @@ async def request_labels(
             continue
         refused = await change.tx.sweeps.last(_refused(repository, label))
         if refused is None or refused + _AGAIN <= change.now:
-            await change.tx.jobs.enqueue_once(
-                kind=LABEL_JOB,
-                request={"repository": asdict(repository), "label": label, "description": description},
-                process_id=f"{LABEL_JOB}:{repository.id}:{_digest(label)}",
-                now=change.now,
-                priority=-1,
-            )
+            request = {"repository": asdict(repository), "label": label, "description": description}
+            await change.enqueue(LABEL_JOB, request, repository.id, _digest(label), priority=-1, once=True)
     await change.tx.sweeps.done(_requested(repository), change.now)
 
 

@@ -129,10 +129,7 @@ class StaleComments:
     async def _resend_unlisted(
         self, repository: Repository, listed: Collection[int], since: datetime, now: datetime
     ) -> None:
-        """Send comments again that IMQ wrote since then and that the list lacks: GitHub lost the write.
-
-        Of one that somebody deleted, `GithubWriter` decides whether it is written again.
-        """
+        """Send comments again that the list lacks; `GithubWriter` decides about deleted ones."""
         async with self._engine.change() as change:
             written = await change.tx.outbox.written(repository.id, since + _LAG / 2, now - _LAG / 2)
             for number in sorted(number for number, comment in written.items() if comment not in listed):
@@ -235,10 +232,7 @@ async def _announce_queued(change: Change, repository: Repository, comment: OwnC
 
 
 async def correct_check_runs(engine: Engine, repository: Repository) -> None:
-    """Send check runs again that contradict the queue by IMQ's own records; no request.
-
-    One has ended beside an entry in the queue; another has not, although its entry left.
-    """
+    """Send check runs again that contradict the queue by IMQ's own records, without a request."""
     async with engine.store.reading() as tx:
         queued = await tx.entries.of_repository(repository.id)
         ended = [each for each in queued if await contradicts(tx, each)]

@@ -139,10 +139,7 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
 
 
 async def record_merge_request(tx: Transaction, entry: Entry, head_sha: str | None, now: datetime) -> None:
-    """Store that IMQ requests the merge of this head; None: IMQ sent no request after all, or GitHub refused.
-
-    Raises InvariantError if the ledger has no consent to it.
-    """
+    """Store that IMQ requests the merge of this head, or None. Raises InvariantError without consent."""
     if head_sha is not None:
         await tx.consents.verify(entry)
     await tx.known.record(

@@ -14,6 +14,7 @@ from queue_engine.domain.facts import (
     Comparison,
     FailingCheck,
     HeadPush,
+    MergeCommit,
     MergeMethod,
     Permission,
     PullRequest,
@@ -229,9 +230,7 @@ class Merge:
 
     entry: Entry
     method: MergeMethod
-    title: str | None = None
-    """The commit's title and body; None leaves them to GitHub."""
-    body: str | None = None
+    message: MergeCommit | None = None
     in_background: bool = False
     """Whether GitHub merges in the background, as it merges the pull requests of a stack."""
 

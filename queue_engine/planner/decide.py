@@ -321,7 +321,7 @@ def _merge(entry: Entry, pull: PullRequest, method: MergeMethod, facts: Facts, p
     reviewers = approved_by(facts.snapshot)
     message = commit_message(pull, method, policy, facts.commit_texts, queued_by=entry.queued_by, reviewers=reviewers)
     ready = replace(entry, newer_tip=None, run=run)
-    return Merge(ready, method, *message, in_background=pull.stack_base is not None)
+    return Merge(ready, method, message, in_background=pull.stack_base is not None)
 
 
 def _proof(entry: Entry, method: MergeMethod, facts: Facts, policy: Policy) -> LandingProof | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from queue_engine.config import merge_commit
 from queue_engine.config.model import Policy
-from queue_engine.domain.facts import BranchRules, CommitHistory, MergeMethod, PullRequest
+from queue_engine.domain.facts import BranchRules, CommitHistory, MergeCommit, MergeMethod, PullRequest
 from queue_engine.domain.reasons import Reason
 
 
@@ -63,13 +63,12 @@ def commit_message(
     *,
     queued_by: str = "",
     reviewers: Sequence[str] = (),
-) -> tuple[str | None, str | None]:
-    """Return title and body of the landed commit; None leaves them to GitHub. A rebase keeps the commits' messages."""
+) -> MergeCommit:
+    """Return title and body of the landed commit. A rebase keeps the commits' messages."""
     if method is MergeMethod.REBASE:
-        return None, None
-    templates = merge_commit.MergeCommit(policy.merge.title, policy.merge.body)
-    message = merge_commit.commit_message(
-        templates,
+        return MergeCommit()
+    return merge_commit.commit_message(
+        MergeCommit(policy.merge.title, policy.merge.body),
         pull,
         texts or CommitHistory(),
         label=policy.trigger_label,
@@ -77,7 +76,6 @@ def commit_message(
         reviewers=reviewers,
         trailer=policy.merge.queued_by,
     )
-    return message.title, message.body
 
 
 def _is_possible(pull: PullRequest, method: MergeMethod) -> bool:

@@ -264,7 +264,8 @@ async def judge_waiting(engine: Engine, entry: Entry) -> ShadowResult:
 
 async def judge_later(change: Change, repository: Repository, number: int) -> None:
     """Enqueue the job that judges a pull request again."""
-    await change.tx.jobs.enqueue_once(
+    await change.tx.jobs.enqueue(
+        once=True,
         kind=SHADOW_JOB,
         request={"repository": asdict(repository), "number": number},
         process_id=f"{repository.id}:{number}",

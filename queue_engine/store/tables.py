@@ -1,5 +1,7 @@
 """The tables of IMQ. The database refuses by itself what it can."""
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -20,6 +22,7 @@ from sqlalchemy import (
     table,
     text,
 )
+from sqlalchemy.schema import SchemaItem
 
 from queue_engine.core.database.database import Counter, DatabaseInstant, metadata
 from queue_engine.core.database.instants import InstantKind, instant
@@ -27,9 +30,13 @@ from queue_engine.domain.departure import FLAKY_JOB_SUMS, JOB_SUMS
 from queue_engine.domain.model import PAUSES
 from queue_engine.domain.reasons import WaitKind
 
-repositories = Table(
+
+def _table(name: str, *parts: SchemaItem, **options: Any) -> Table:
+    return Table(name, metadata, *parts, **options)
+
+
+repositories = _table(
     "repositories",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("owner", String(255), nullable=False),
     Column("name", String(255), nullable=False),
@@ -44,9 +51,8 @@ repositories = Table(
 `generation` counts the changes of configuration and rules: reads under an older one are repeated.
 """
 
-queues = Table(
+queues = _table(
     "queues",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
     Column("base_branch", String(255), nullable=False),
@@ -81,9 +87,8 @@ queues = Table(
 
 PAUSED: ColumnElement[bool] = or_(*(queues.c[reason].is_not(None) for reason in PAUSES))
 
-runs = Table(
+runs = _table(
     "runs",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("version", Integer, nullable=False),
     Column("started_at", DatabaseInstant, info=instant(InstantKind.PAST)),
@@ -129,18 +134,16 @@ runs = Table(
 A run with `queue_id` tests its members on a branch of IMQ's own, and is deleted when its branches are gone. What IMQ
 asks for one member alone is in the row of the entry; of a run without a branch, it is there only."""
 
-trains = Table(
+trains = _table(
     "trains",
-    metadata,
     Column("queue_id", ForeignKey(queues.c.id), primary_key=True),
     Column("version", Integer, nullable=False),
     Column("memory", JSON, nullable=False),
 )
 """What plans for a queue remember, as `queue_engine.planner.trains.memory` writes it."""
 
-_entries = Table(
+_entries = _table(
     "entries",
-    metadata,
     Column("seq", Counter, primary_key=True, autoincrement=True),
     Column("id", String(32), nullable=False, unique=True),
     Column("queue_id", ForeignKey(queues.c.id), nullable=False),
@@ -198,9 +201,8 @@ _entries = Table(
 entries = table(_entries.name, *(column(each.name, each.type) for each in _entries.c))
 """The entries for statements. Each subquery copies all columns, and those of a `Table` take three times the memory."""
 
-consents = Table(
+consents = _table(
     "consents",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("entry_id", String(32), nullable=False, index=True),
     Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
@@ -213,9 +215,8 @@ consents = Table(
 )
 """Who consented to which head of a pull request, for which base branch, by what and when."""
 
-landings = Table(
+landings = _table(
     "landings",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("repository_id", BigInteger, nullable=False),
     Column("base_branch", String(255), nullable=False),
@@ -234,9 +235,8 @@ landings = Table(
 )
 """One row for each landing, stored in its transaction. The other columns repeat parts of `record`, which is signed."""
 
-culprits = Table(
+culprits = _table(
     "culprits",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("queue_id", ForeignKey("queues.id"), nullable=False, index=True),
     Column("repository_id", BigInteger, nullable=False),
@@ -246,9 +246,8 @@ culprits = Table(
 )
 """Searches for the landing that made a base red. `commit` is the one whose checks a search waits for."""
 
-landing_keys = Table(
+landing_keys = _table(
     "landing_keys",
-    metadata,
     Column("id", String(64), primary_key=True),
     Column("public", String(64), nullable=False),
     Column("sealed", Text),
@@ -257,9 +256,8 @@ landing_keys = Table(
 )
 """The keys that sign landings, or did: all stay, so that what they signed can be verified."""
 
-proof_marks = Table(
+proof_marks = _table(
     "proof_marks",
-    metadata,
     Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
     Column("tree", String(64), primary_key=True),
     Column("mark", String(64), primary_key=True),
@@ -270,9 +268,8 @@ proof_marks = Table(
 )
 """The refs that say of a tree that it was tested; `answered` once GitHub has said that the ref is there."""
 
-landing_notes = Table(
+landing_notes = _table(
     "landing_notes",
-    metadata,
     Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
     Column("landing_id", BigInteger, nullable=False),
     Column("tip", String(64)),
@@ -280,9 +277,8 @@ landing_notes = Table(
 )
 """Up to which landing a repository has notes, and the commit of these notes with its tree."""
 
-shadow_pulls = Table(
+shadow_pulls = _table(
     "shadow_pulls",
-    metadata,
     Column("repository_id", ForeignKey(repositories.c.id), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("base_branch", String(255), nullable=False),
@@ -297,9 +293,8 @@ shadow_pulls = Table(
 )
 """Pull requests of repositories in shadow mode: what IMQ would have done, and how people merged them."""
 
-timeline = Table(
+timeline = _table(
     "timeline",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("at", DatabaseInstant, nullable=False, index=True),
     Column("event", String(64), nullable=False),
@@ -320,9 +315,8 @@ timeline = Table(
 An event that ends a test of a commit has the commit as `tested`, and the seconds of each check as `check_seconds`. Of
 several events for one commit the newest has all; but those of `rerun`, of checks that ran again, are in no other."""
 
-answers = Table(
+answers = _table(
     "answers",
-    metadata,
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("comment_id", BigInteger, primary_key=True, autoincrement=False),
@@ -334,9 +328,8 @@ answers = Table(
 
 A review has its id with a minus as `comment_id`: GitHub counts reviews by themselves."""
 
-outbox = Table(
+outbox = _table(
     "outbox",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("kind", String(16), nullable=False),
     Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
@@ -365,9 +358,8 @@ outbox = Table(
     CheckConstraint("(lease_owner IS NULL) = (leased_until IS NULL)", name="lease"),
 )
 
-rejections = Table(
+rejections = _table(
     "rejections",
-    metadata,
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("head_sha", String(64), nullable=False),
@@ -375,9 +367,8 @@ rejections = Table(
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
 
-requests = Table(
+requests = _table(
     "requests",
-    metadata,
     Column("id", String(32), primary_key=True),
     Column("repository_id", ForeignKey(repositories.c.id), nullable=False),
     Column("number", Integer, nullable=False),
@@ -391,10 +382,8 @@ requests = Table(
 )
 """What people and programs asked of IMQ; `id` is that of the job, and outlives the job."""
 
-
-departures = Table(
+departures = _table(
     "departures",
-    metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("entry_id", String(32), nullable=False),
     Column("repository_id", BigInteger, nullable=False),
@@ -435,9 +424,8 @@ departures = Table(
 """One row for each entry that left its queue, by the number of its event in the timeline. `is_last` is set for the last
 departure of each pull request from each queue; `day` counts the days since 1970 in UTC."""
 
-departure_days = Table(
+departure_days = _table(
     "departure_days",
-    metadata,
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("base_branch", String(255), primary_key=True),
@@ -454,9 +442,8 @@ departure_days = Table(
 adds up a year of these, and no year of departures. `pulls` counts the last departures of pull requests, and `ci_known`
 the departures with `ci_seconds`."""
 
-flaky_days = Table(
+flaky_days = _table(
     "flaky_days",
-    metadata,
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("base_branch", String(255), primary_key=True),
@@ -474,9 +461,8 @@ flaky_days = Table(
 name, kept with each departure: a page parses no JSON of a year. `pulls` counts departures, and `ci_known` the checks
 with `ci_seconds`. `runs` and `failures` count attempts on trees that passed in the end, with each run."""
 
-request_days = Table(
+request_days = _table(
     "request_days",
-    metadata,
     Column("day", Integer, primary_key=True, autoincrement=False),
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("requests", BigInteger, nullable=False),
@@ -484,9 +470,8 @@ request_days = Table(
 """How many requests IMQ sent to GitHub for a repository on a day. They are not counted for each queue: reads of rules,
 labels and people serve several."""
 
-pending_merges = Table(
+pending_merges = _table(
     "pending_merges",
-    metadata,
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("queue_id", ForeignKey("queues.id"), nullable=False),
@@ -507,10 +492,8 @@ pending_merges = Table(
 )
 """Merges that IMQ requested, and that GitHub may finish although their entries have left; with what was tested."""
 
-
-throttles = Table(
+throttles = _table(
     "throttles",
-    metadata,
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("login", String(255), primary_key=True),
     Column("times", Integer, nullable=False),
@@ -518,10 +501,8 @@ throttles = Table(
 )
 """People who asked for something without permission, by folded login: how often in a row, and when last."""
 
-
-pace_reservations = Table(
+pace_reservations = _table(
     "pace_reservations",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("installation_id", BigInteger, nullable=False),
     Column("kind", String(16), nullable=False),
@@ -531,27 +512,21 @@ pace_reservations = Table(
     Index("ix_pace_reservations_installation_id_at", "installation_id", "at"),
 )
 
-
-pace_pauses = Table(
+pace_pauses = _table(
     "pace_pauses",
-    metadata,
     Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
     Column("until", DatabaseInstant, nullable=False, info=instant(InstantKind.WAIT)),
 )
 
-
-sweeps = Table(
+sweeps = _table(
     "sweeps",
-    metadata,
     Column("part", String(64), primary_key=True),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
 """The instant up to which each part of the reconciler has found everything."""
 
-
-api_tokens = Table(
+api_tokens = _table(
     "api_tokens",
-    metadata,
     Column("id", String(32), primary_key=True),
     Column("name", String(100), nullable=False, unique=True),
     Column("token_hash", String(64), nullable=False, unique=True),
@@ -567,10 +542,8 @@ api_tokens = Table(
 )
 """Tokens of the API: person, scope, most permission and expiry; see `queue_engine.store.tokens.TokenPolicy`."""
 
-
-audit_log = Table(
+audit_log = _table(
     "audit_log",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("at", DatabaseInstant, nullable=False, index=True, info=instant(InstantKind.PAST)),
     Column("action", String(64), nullable=False),
@@ -584,10 +557,8 @@ audit_log = Table(
 )
 """What people did that is no event of a queue, as `queue_engine.store.action_records.ActionRecord` has it."""
 
-
-installation_tokens = Table(
+installation_tokens = _table(
     "installation_tokens",
-    metadata,
     Column("installation_id", BigInteger, primary_key=True, autoincrement=False),
     Column("repository_id", BigInteger, primary_key=True, autoincrement=False),
     Column("purpose", String(16), primary_key=True),
@@ -596,10 +567,8 @@ installation_tokens = Table(
 )
 """GitHub's newest token for each scope, encrypted by the gateway; repository 0 stands for all of an installation's."""
 
-
-configuration_files = Table(
+configuration_files = _table(
     "configuration_files",
-    metadata,
     Column("file", String(400), primary_key=True),
     Column("generation", Integer, nullable=False),
     Column("text", Text),
@@ -609,10 +578,8 @@ configuration_files = Table(
 )
 """Configuration files as some process read them last, under that generation of their repository's settings."""
 
-
-known_facts = Table(
+known_facts = _table(
     "known_facts",
-    metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     Column("repository_id", BigInteger, nullable=False),
     Column("subject", String(300), nullable=False),
@@ -622,10 +589,8 @@ known_facts = Table(
 )
 """Recent facts from webhooks and answers to writes, with which reads are compared."""
 
-
-processes = Table(
+processes = _table(
     "processes",
-    metadata,
     Column("owner", String(255), primary_key=True),
     Column("seen_at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
     Column("status", JSON, nullable=False),
@@ -633,10 +598,8 @@ processes = Table(
 )
 """The last report of each running process, so that any process can answer for all."""
 
-
-sessions = Table(
+sessions = _table(
     "sessions",
-    metadata,
     Column("id", String(32), primary_key=True),
     Column("secret_hash", String(64), nullable=False, unique=True),
     Column("former_hash", String(64), index=True),
@@ -649,19 +612,15 @@ sessions = Table(
 )
 """People who are logged in at the pages; see `queue_engine.store.sessions.Session`."""
 
-
-login_owners = Table(
+login_owners = _table(
     "login_owners",
-    metadata,
     Column("login", String(255), primary_key=True),
     Column("person_id", BigInteger, nullable=False),
 )
 """Who was first to log in with a login that IMQ_OPERATORS names: the login may belong to another account later."""
 
-
-app_registration = Table(
+app_registration = _table(
     "app_registration",
-    metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("nonce", String(64), nullable=False),
     Column("state", String(64)),

@@ -12,10 +12,7 @@ _SSH_PREFIX = "ssh."
 
 @dataclass(frozen=True, slots=True)
 class RemoteRepository:
-    """A repository on a host. `host` may be an alias of somebody's SSH configuration where `ssh` is true.
-
-    It is empty for a folder of this machine, whose path ends as the repository's name.
-    """
+    """A repository on a `host`, which may be an alias of SSH, or is empty for a folder of this machine."""
 
     host: str
     owner: str
@@ -101,10 +98,7 @@ class Clone:
             raise CloneError("git is not installed. Give --repository OWNER/REPO and the number.") from None
 
     def repositories(self, github: str | None) -> list[RemoteRepository]:
-        """Return the repositories of the remotes on a GitHub, likely ones first. Raises CloneError without any.
-
-        Folders of this machine count only if no remote is on a host: IMQ may know none of the names.
-        """
+        """Return the repositories of remotes, likely ones first; folders if no remote has a host. Raises CloneError."""
         names = self._git("remote").split()
         names.sort(key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
         found = [each for name in names if (each := self.remote(name)) is not None]

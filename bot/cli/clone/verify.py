@@ -94,10 +94,7 @@ class _Landing:
 
 
 class Verification:
-    """The landings of a range, to which lines of `imq landings export` are compared one at a time.
-
-    It keeps nothing of a line but the outcome: memory grows with the range, and not with the records.
-    """
+    """The landings of a range, to which lines of an export are compared one at a time: memory grows with the range."""
 
     def __init__(
         self,

@@ -96,10 +96,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The credential of a request: an installation's or a person's token, the App's JWT, or its client id and secret.
-
-    `basic` has the latter two, with a colon between them.
-    """
+    """A token, the App's JWT, or in `basic` its client id and secret with a colon between them."""
 
     token: SecretStr | None = None
     jwt: SecretStr | None = None
@@ -253,10 +250,7 @@ def _parsing_links() -> Iterator[None]:
 
 
 async def _no_retry(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keep aiohttp from repeating a PUT or DELETE by itself when a reused connection breaks.
-
-    A merge whose answer was lost would be answered 405 the second time, as if it had been refused.
-    """
+    """Keep aiohttp from repeating a merge whose answer was lost: GitHub would answer 405, as if it had refused."""
     try:
         return await send(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:

@@ -116,10 +116,7 @@ class Replies:
 
 
 class CachedReplies:
-    """The replies of all installations, within a bound of memory of their own.
-
-    Each installation has its own, so that one with many repositories drops none of the others while these are in use.
-    """
+    """The replies of all installations, each within its own bound of memory: none drops those of another."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES_OF_ALL) -> None:
         self._most_bytes = most_bytes
@@ -261,10 +258,7 @@ class Connection:
         self._replies = CachedReplies()
 
     def slots_status(self) -> SlotsStatus:
-        """Return how busy the slots of all installations are together; they accept while any installation's do.
-
-        The App's own slots, which are hardly ever full, do not count for that.
-        """
+        """Return how busy the slots of all installations are, without the App's own; they accept while any does."""
         lines = {key: slots.status() for key, slots in self._slots.items()} or {None: self._new_slots().status()}
         installations = [status for key, status in lines.items() if key is not None]
         return SlotsStatus(

@@ -282,10 +282,7 @@ class Tokens:
         return value == token and issued_at is not None and self._clock.now() - issued_at < _NEW_FOR
 
     def refused(self, scope: Scope) -> timedelta | None:
-        """Record that GitHub refused a new token; return the wait, or None after half a minute without success.
-
-        The wait is the token's age: 1, 2, 4, 8 seconds. So no caller has to count.
-        """
+        """Record that GitHub refused a new token; return the wait, which is its age (1, 2, 4, 8 s), None after 30 s."""
         now = self._clock.now()
         if now - self._refused.setdefault(scope, now) >= _LONGEST_REFUSAL:
             return None

@@ -199,10 +199,7 @@ class Pacing:
                 window.fill(found)
 
     def reserve_points(self, kind: str, amount: int, now: datetime) -> int:
-        """Take so many points of this kind, as far as half of each window has them; return how many.
-
-        When points are short, none is reserved in advance, because it might expire unused.
-        """
+        """Take points in advance, as far as half of each window has them; return how many. Short ones might expire."""
         left = [int(window.limit * _RESERVED_SHARE) - window.used(now) for window in self._points[kind]]
         found = max(0, min(amount, *left))
         if found:

@@ -227,10 +227,7 @@ class _Stream:
             self._mark = held.mark
 
     async def run(self, clock: Clock, duration: timedelta, ends: Sequence[asyncio.Event]) -> None:
-        """Send what happens, until `duration` has passed, or one of `ends`.
-
-        Ends also before an event of a repository that was unknown when the rights were looked at, or is public only.
-        """
+        """Send what happens, until `duration` has passed, one of `ends`, or the rights may not cover an event."""
         until = [asyncio.ensure_future(each) for each in (clock.sleep(duration), *(end.wait() for end in ends))]
         senders = [asyncio.ensure_future(each) for each in (self._send_events(), self._send_changes())]
         try:

@@ -127,10 +127,7 @@ class Cookies:
 
 
 def write_cookies(request: web.Request, response: web.StreamResponse) -> None:
-    """Set the noted cookies on a response, before its headers are sent.
-
-    aiohttp has added the response's own cookies to its headers by then, so these are added one by one.
-    """
+    """Set the noted cookies on a response, one by one: aiohttp has added its own to the headers by then."""
     noted = web.Response()
     for change in request.get(_CHANGES, ()):
         change(noted)

@@ -116,10 +116,7 @@ class Site:
         return await self._follow(viewer(request))
 
     def entrance(self, request: web.Request) -> Viewer:
-        """Return who looks at a page about more than one repository.
-
-        Raises LoginNeeded for a person who is not logged in, unless the operator opened public pages.
-        """
+        """Return who looks at a page about several repositories. Raises LoginNeeded unless pages are public."""
         who = viewer(request)
         if not who.logged_in and not self.public_pages:
             raise LoginNeeded

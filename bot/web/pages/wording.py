@@ -110,10 +110,7 @@ def reason_text(
     left: QueueHistory | None = None,
     part: Literal["sentence", "next_step"] = "sentence",
 ) -> Pieces:
-    """Return the sentence about a reason, or about the next step, as the API has it.
-
-    `not_ready`: the pull request waits until it is ready; `left`: how it left its queue for this reason.
-    """
+    """Return the sentence about a reason, or the next step, as the API has it; `left`: how it left for it."""
     text = answer_text(reason, base=base or None, policy=policy, not_ready=not_ready, left=left)
     return _pieces(getattr(text, part))
 
@@ -148,10 +145,7 @@ def actor(reason: Reason | WaitReason) -> str:
 
 
 def status_rows(found: PullRequestStatus, policy: Policy | None) -> tuple[tuple[str, Pieces], ...]:
-    """Return what a pull request waits for as `/why` says it, each sentence with its heading.
-
-    The reason itself is the page's headline, so the blocker or the wait that it names is not among them.
-    """
+    """Return what a pull request waits for as `/why` says it, with headings; the reason is the page's headline."""
     lines = [each for each in status_lines(found, Names.of(None, policy)) if each.heading not in _SHOWN_APART]
     shown = next((each for each in lines if each.heading in (BLOCKED, SET_ASIDE)), None)
     return tuple((each.heading, _pieces(each.sentence)) for each in lines if each is not shown)

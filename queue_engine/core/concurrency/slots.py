@@ -86,10 +86,7 @@ class Slots:
 
     @asynccontextmanager
     async def hold(self, priority: RequestPriority, holder: str | None = None) -> AsyncIterator[Slot]:
-        """Hold a slot while the body runs, after earlier callers of the same priority.
-
-        Raises SlotsBusy at once when all slots are taken and too many wait. Without a `holder` nothing is kept.
-        """
+        """Hold a slot while the body runs, in order of arrival, for `holder` also after it. Raises SlotsBusy."""
         await self._enter(priority, holder)
         slot = Slot()
         try:

@@ -83,10 +83,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def kept(clock: Clock, duration: timedelta, renew: Renew) -> AsyncIterator[HeldLease]:
-    """Renew a lease at every third of its `duration` while the body runs.
-
-    A renewal that fails is tried again at the next third; if all fail, the lease expires.
-    """
+    """Renew a lease at every third of its `duration` while the body runs; it expires if all renewals fail."""
     held = HeldLease()
 
     async def renew_until_end() -> None:

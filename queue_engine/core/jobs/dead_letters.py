@@ -132,10 +132,7 @@ class DeadLetters:
         return None if row is None else _letter(row)
 
     async def reprocess(self, item_id: str | None, now: datetime) -> int:
-        """Make one a job again, due now, with its id, process, priority and trace, as if it had never been tried.
-
-        With None every retryable one, in the order in which they failed. Returns how many.
-        """
+        """Make one, or every retryable one in order, a job again, due now, as if never tried. Returns how many."""
         which = failed_jobs.c.retryable if item_id is None else failed_jobs.c.id == item_id
         taken = await self._connection.execute(delete(failed_jobs).where(which).returning(*_FIELDS))
         letters = sorted(map(_letter, taken), key=lambda letter: letter.place)

@@ -346,10 +346,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The job cannot be done yet, which counts as no attempt: again after `delay`.
-
-    `Job.holds` counts the holds of each `why`, for a handler that bounds how often it holds a job for that reason.
-    """
+    """The job cannot be done yet: again after `delay`, without an attempt; `Job.holds` counts each `why`."""
 
     delay: timedelta
     why: str | None = None

@@ -133,8 +133,17 @@ class Jobs:
         now: datetime,
         not_before: datetime | None = None,
         priority: int = 0,
+        once: bool = False,
     ) -> str:
-        """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id."""
+        """Store a job, due at `not_before` or now; higher `priority` goes first. Returns its id.
+
+        With `once` not if the same one waits already and will be done before this one could be. That is only for jobs
+        that read what they need when they run. One in progress does not count: it may have read before.
+        """
+        for job in await self.unfinished(process_id) if once else ():
+            waits = job.status is JobStatus.PENDING and job.error_message is None
+            if waits and job.kind == kind and job.request == request:
+                return job.id
         values = new_job(kind, process_id, request, now, current()) | {
             "not_before": not_before or now,
             "priority": priority,
@@ -151,28 +160,6 @@ class Jobs:
             process_id=wanted.process_id,
             now=now,
             priority=wanted.priority,
-        )
-
-    async def enqueue_once(
-        self,
-        *,
-        kind: str,
-        request: Mapping[str, Any],
-        process_id: str,
-        now: datetime,
-        not_before: datetime | None = None,
-        priority: int = 0,
-    ) -> None:
-        """Store a job as `enqueue` does, unless the same one waits already and will be done before this one could be.
-
-        Only for jobs that read what they need when they run. One in progress does not count: it may have read before.
-        """
-        for job in await self.unfinished(process_id):
-            waits = job.status is JobStatus.PENDING and job.error_message is None
-            if waits and job.kind == kind and job.request == request:
-                return
-        await self.enqueue(
-            kind=kind, request=request, process_id=process_id, now=now, not_before=not_before, priority=priority
         )
 
     async def enqueue_all(
@@ -253,10 +240,7 @@ class Jobs:
         )
 
     async def hold(self, job: Job, *, at: datetime, now: datetime, why: str | None = None) -> None:
-        """The job cannot be done yet, through no fault of its own: due again at `at`. Raises LeaseLost.
-
-        Its worker lives, so the job is not what ended those before.
-        """
+        """The job cannot be done yet, through no fault of its own or its worker's: due again. Raises LeaseLost."""
         counted = {} if why is None else {"holds": {**job.holds, why: job.holds.get(why, 0) + 1}}
         await self._settle(job, status=JobStatus.PENDING, deaths=0, not_before=at, updated_at=now, **counted)
 
@@ -305,10 +289,7 @@ class Jobs:
         return (await self._connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))).rowcount
 
     async def release_all(self, now: datetime) -> int:
-        """Make every job in progress pending again: for the start of the only process on this database.
-
-        With several processes leases do this; called then, it would have jobs done twice. Returns how many.
-        """
+        """Make every job in progress pending, at the start of the only process on this database. Returns how many."""
         return (await self._connection.execute(RELEASE_ALL, {"updated_at": now})).rowcount
 
     async def next_due(self, *, poison: bool = True) -> datetime | None:

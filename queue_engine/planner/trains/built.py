@@ -15,10 +15,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from queue_engine.config.merge_commit import MergeCommit, commit_message, without_mentions, without_skips
+from queue_engine.config.merge_commit import without_mentions, without_skips
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import CommitHistory, MergeMethod, PullRequest
 from queue_engine.domain.run import Run, RunMember
+from queue_engine.rules.merge_method import commit_message
 
 _KEPT = 4
 """Histories kept: those of the runs that failed one after the other are mostly parts of the first."""
@@ -114,17 +115,7 @@ def merge_message(
 
     A commit that is squashed for the candidate never lands: it has no number at all, whatever the templates say.
     """
-    templates, trailer = MergeCommit(policy.merge.title, policy.merge.body), policy.merge.queued_by
-    label = policy.trigger_label
-    wanted = commit_message(
-        templates,
-        pull,
-        texts or CommitHistory(),
-        label=label,
-        queued_by=queued_by,
-        trailer=trailer,
-        reviewers=reviewers,
-    )
+    wanted = commit_message(pull, MergeMethod.MERGE, policy, texts, queued_by=queued_by, reviewers=reviewers)
     title = wanted.title or f"Merge pull request {pull.number} from {pull.head_branch}"
     body = wanted.body if wanted.body is not None else _NUMBER.sub("", pull.title)
     text = without_mentions(without_skips(f"{title}\n\n{body}".strip()))

@@ -6,7 +6,7 @@ import pytest
 
 from bot.gateway import Gateway
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, NotFound, Unavailable
-from queue_engine.domain.facts import Commit, MergeMethod
+from queue_engine.domain.facts import Commit, MergeCommit, MergeMethod
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import MergeState, PendingMerge
 from tests.unit.bot.github_double import GitHubDouble, Says
@@ -35,7 +35,7 @@ async def test_merge_in_the_background_sends_the_expected_head_and_reads_each_an
 ) -> None:
     """It is never left to GitHub's own queue; 409 and 400 carry the endpoint's answer, too."""
     github.on("PUT", ASYNC, Says(content, status))
-    pending = await gateway.merge_in_background(repository, 3, "h1", MergeMethod.SQUASH, title="T")
+    pending = await gateway.merge_in_background(repository, 3, "h1", MergeMethod.SQUASH, MergeCommit("T"))
     assert pending == found
     body = {"sha": "h1", "merge_method": "squash", "commit_title": "T", "merge_action": "direct_merge"}
     assert github.asked_for("PUT", ASYNC)[0].data == body

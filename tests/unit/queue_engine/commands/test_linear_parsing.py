@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from queue_engine.commands.commands import commands_in
-from queue_engine.config.merge_commit import MergeCommit, commit_message, without_comments
-from queue_engine.domain.facts import CommitHistory
+from queue_engine.config.merge_commit import commit_message, without_comments
+from queue_engine.domain.facts import CommitHistory, MergeCommit
 from tests.unit.queue_engine.examples import pull
 
 SHORT, LONG = 16_000, 64_000

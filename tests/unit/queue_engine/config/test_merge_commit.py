@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_engine.config.merge_commit import (
-    MergeCommit,
     body_template,
     commit_message,
     filled,
     needs_commits,
     title_template,
 )
-from queue_engine.domain.facts import CommitHistory
+from queue_engine.domain.facts import CommitHistory, MergeCommit
 from tests.unit.queue_engine.examples import pull
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from queue_engine.config.model import MergeRules, Policy
-from queue_engine.domain.facts import CommitHistory, MergeMethod, Review, ReviewState
+from queue_engine.domain.facts import CommitHistory, MergeCommit, MergeMethod, Review, ReviewState
 from queue_engine.domain.reasons import Reason
 from queue_engine.planner.actions import Dequeue, FactKind, Merge, ReadFact
 from queue_engine.planner.decide import decide
@@ -48,19 +48,19 @@ def test_method_label_overrides_the_configured_method_whatever_its_case() -> Non
 
 def test_commit_words_are_githubs_where_nothing_is_configured() -> None:
     """None is left out of the request."""
-    assert commit_message(pull(), SQUASH, POLICY) == (None, None)
+    assert commit_message(pull(), SQUASH, POLICY) == MergeCommit()
 
 
 def test_commit_words_follow_the_templates_with_co_authors() -> None:
     """The repository's own form, made of what the pull request says."""
     policy = Policy(merge=MergeRules(title="{title} (#{number})", body="{body}\n\n{co_authors}"))
-    title, body = commit_message(pull(title="Add", body="Why."), SQUASH, policy, CommitHistory(("B <b@x.org>",)))
-    assert (title, body) == ("Add (#1)", "Why.\n\nCo-authored-by: B <b@x.org>")
+    message = commit_message(pull(title="Add", body="Why."), SQUASH, policy, CommitHistory(("B <b@x.org>",)))
+    assert message == MergeCommit("Add (#1)", "Why.\n\nCo-authored-by: B <b@x.org>")
 
 
 def test_commit_words_of_a_rebase_are_its_commits_own() -> None:
     """Nothing is asked for that GitHub would not use."""
-    assert commit_message(pull(), REBASE, Policy(merge=MergeRules(title="{title}", body="{body}"))) == (None, None)
+    assert commit_message(pull(), REBASE, Policy(merge=MergeRules(title="{title}", body="{body}"))) == MergeCommit()
 
 
 def ready(policy: Policy, **facts: Any) -> object:
@@ -77,7 +77,7 @@ def test_merge_asks_for_co_authors_only_where_the_template_names_them() -> None:
     assert ready(named) == ReadFact(FactKind.COMMIT_TEXTS)
     merge = ready(named, commit_texts=CommitHistory(("B <b@x.org>",)))
     assert isinstance(merge, Merge)
-    assert merge.body == "Co-authored-by: B <b@x.org>"
+    assert merge.message == MergeCommit(body="Co-authored-by: B <b@x.org>")
     assert isinstance(ready(Policy(merge=MergeRules(method=REBASE, body="{body}\n{co_authors}"))), Merge)
 
 

@@ -16,7 +16,7 @@ async def test_job_that_waits_already_is_not_stored_again(jobs: Jobs) -> None:
     """A job that reads its input when it runs does for both; not one under way, nor one that failed and waits."""
 
     async def enqueue(request: dict[str, int]) -> int:
-        await jobs.enqueue_once(kind="k", request=request, process_id="p", now=NOW)
+        await jobs.enqueue(once=True, kind="k", request=request, process_id="p", now=NOW)
         return await unfinished_jobs(jobs)
 
     assert [await enqueue({"a": 1}), await enqueue({"a": 1}), await enqueue({"a": 2})] == [1, 1, 2]
