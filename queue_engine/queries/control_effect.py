@@ -20,23 +20,23 @@ from queue_engine.store import Transaction
 class ControlEffect:
     """The effect of one request on a queue, before anything is done."""
 
-    entry: Entry | None
+    entry: Entry | None = None
     """None for a control of the whole queue."""
-    position: int | None
+    position: int | None = None
     """The position afterwards, counted from 0; None: the pull request is not in its queue then."""
-    delayed: tuple[int, ...]
+    delayed: tuple[int, ...] = ()
     """The pull requests that land later."""
-    by: timedelta | None
+    by: timedelta | None = None
     """By about how much each is delayed; None while that is unknown."""
-    sooner: tuple[int, ...]
+    sooner: tuple[int, ...] = ()
     """The pull requests that land sooner."""
-    ends_run: bool
+    ends_run: bool = False
     """Whether a run of the pull request ends without a result."""
-    cancels_checks: bool
+    cancels_checks: bool = False
     """Whether IMQ cancels the workflow runs that it caused on GitHub."""
-    running: tuple[str, ...]
+    running: tuple[str, ...] = ()
     """The checks that have not ended."""
-    lost: timedelta
+    lost: timedelta = timedelta(0)
     """The CI time that was spent in vain, all checks together, as far as IMQ knows."""
     preempts: int | None = None
     """The pull request whose run a hotfix ends; `lost` is how long that run took."""
@@ -76,7 +76,7 @@ async def load_priority_effect(
     """Predict what another priority of this entry does."""
     if not entry.is_ready:
         # It delays others once it is ready and joins.
-        return ControlEffect(entry, None, (), None, (), False, False, (), timedelta(0))
+        return ControlEffect(entry)
     entries = await tx.entries.of_queue(entry.queue_id)
     rank = await tx.entries.rank_with(entry, priority, policy.priority.ageing)
     after = _placed([*(each for each in entries if each.id != entry.id), replace(entry, rank=rank, priority=priority)])
@@ -87,20 +87,9 @@ async def load_priority_effect(
     later = tuple(each.number for each in after if each.id != entry.id and each.position > before[each.id])
     sooner = tuple(each.number for each in after if each.id != entry.id and each.position < before[each.id])
     ended = _own_runs([each for each in entries if each.number == effect.preempts], now)
-    return ControlEffect(
-        moved,
-        moved.position,
-        later,
-        effect.by,
-        sooner,
-        False,
-        False,
-        (),
-        effect.lost or timedelta(0),
-        preempts=effect.preempts,
-        runs=len(ended),
-        jobs=total(ended),
-    )
+    lost = effect.lost or timedelta(0)
+    its_own = moved, moved.position, later, effect.by, sooner
+    return ControlEffect(*its_own, lost=lost, preempts=effect.preempts, runs=len(ended), jobs=total(ended))
 
 
 async def load_dequeue_effect(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> ControlEffect:
@@ -119,9 +108,7 @@ async def load_pause_effect(tx: Transaction, queue: Queue, now: datetime) -> Con
     entries = await tx.entries.of_queue(queue.id)
     found = [*_own_runs(entries, now), *(train_figures(each, now)[0] for each in await tx.runs.of_queue(queue.id))]
     delayed = tuple(each.number for each in entries)
-    return ControlEffect(
-        None, None, delayed, None, (), False, False, (), timedelta(0), runs=len(found), jobs=total(found), holds=True
-    )
+    return ControlEffect(delayed=delayed, runs=len(found), jobs=total(found), holds=True)
 
 
 async def load_hotfix_effect(tx: Transaction, queue: Queue, policy: Policy, now: datetime) -> ControlEffect:
@@ -141,19 +128,8 @@ async def load_hotfix_effect(tx: Transaction, queue: Queue, policy: Policy, now:
     elif entries and not entries[0].hotfix:
         ended = _own_runs(entries[:1], now)
     delayed = tuple(each.number for each in entries if not each.hotfix)
-    return ControlEffect(
-        None,
-        len(hotfixes),
-        delayed,
-        usual_duration(durations),
-        (),
-        bool(ended),
-        False,
-        (),
-        timedelta(0),
-        runs=len(ended),
-        jobs=total(ended),
-    )
+    by, runs = usual_duration(durations), len(ended)
+    return ControlEffect(None, len(hotfixes), delayed, by, ends_run=bool(ended), runs=runs, jobs=total(ended))
 
 
 def _own_runs(entries: Sequence[Entry], now: datetime) -> list[JobFigures]:
