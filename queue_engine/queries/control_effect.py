@@ -128,8 +128,8 @@ async def load_hotfix_effect(tx: Transaction, queue: Queue, policy: Policy, now:
     elif entries and not entries[0].hotfix:
         ended = _own_runs(entries[:1], now)
     delayed = tuple(each.number for each in entries if not each.hotfix)
-    by, runs = usual_duration(durations), len(ended)
-    return ControlEffect(None, len(hotfixes), delayed, by, ends_run=bool(ended), runs=runs, jobs=total(ended))
+    by, ends = usual_duration(durations), len(ended)
+    return ControlEffect(None, len(hotfixes), delayed, by, ends_run=bool(ended), runs=ends, jobs=total(ended))
 
 
 def _own_runs(entries: Sequence[Entry], now: datetime) -> list[JobFigures]:
