@@ -67,4 +67,4 @@ async def test_timeline_without_trains_has_the_waits_and_the_runs(world: World, 
     waits = [each.until - each.since for each in timeline.landed]
     assert waits == pytest.approx([0, minutes, 2 * minutes], abs=0.1)
     assert [(each.members, each.passed) for each in timeline.runs] == [((pull.number,), True) for pull in pulls[1:]]
-    assert timeline.minutes == pytest.approx([minutes, minutes], abs=0.1)
+    assert timeline.ci_times == pytest.approx([minutes, minutes], abs=0.1)

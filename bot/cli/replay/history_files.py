@@ -61,7 +61,7 @@ class Timeline:
     runs: list[TimelineRun] = field(default_factory=list)
     absorbed: int = 0
     """How often a run failed, and passed on a rerun of the same commit."""
-    billed: list[float] = field(default_factory=list)
+    minutes: list[float] = field(default_factory=list)
     """Minutes of all checks of each tested commit."""
     spent: tuple[float, float] | None = None
     """Billed minutes and their cost, as IMQ recorded them for jobs of GitHub Actions; the cost is 0 without prices."""
@@ -75,7 +75,7 @@ class Timeline:
         return [each for each in self.entries if each.outcome == "landed"]
 
     @property
-    def minutes(self) -> list[float]:
+    def ci_times(self) -> list[float]:
         """Return how long each run took that passed or failed."""
         return [each.end - each.start for each in self.runs if each.passed is not None]
 
@@ -89,7 +89,7 @@ class Timeline:
         cut = [each.end - each.start for each in self.runs if each.passed is None]
         departed = len(self.landed) + sum(each.by_checks for each in self.entries)
         return _known(
-            minutes=estimates.mean(self.minutes, f"{len(self.minutes):,} runs of the timeline", cut),
+            ci_time=estimates.mean(self.ci_times, f"{len(self.ci_times):,} runs of the timeline", cut),
             failures=estimates.share(
                 sum(each.by_checks for each in self.entries), departed, f"{departed:,} departures of the timeline"
             ),
@@ -98,7 +98,7 @@ class Timeline:
                 len(good) + self.absorbed,
                 f"{len(good):,} runs whose members all landed, and {self.absorbed:,} reruns that passed",
             ),
-            billed=estimates.mean(self.billed, f"the checks of {len(self.billed):,} commits of the timeline"),
+            minutes=estimates.mean(self.minutes, f"the checks of {len(self.minutes):,} commits of the timeline"),
             price=estimates.fixed(self.spent[1] / self.spent[0], "the prices that IMQ recorded")
             if self.spent and self.spent[1]
             else None,
@@ -136,7 +136,7 @@ class _Reader:
     _order: list[int] = field(default_factory=list)
     _active: dict[int, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     _alone: dict[int, float] = field(default_factory=dict)
-    _billed: dict[str, float] = field(default_factory=dict)
+    _checked: dict[str, float] = field(default_factory=dict)
     _jobs: dict[str, tuple[float, float | None]] = field(default_factory=dict)
     """What the jobs of each run or tested commit cost, as GitHub bills them."""
 
@@ -144,7 +144,7 @@ class _Reader:
         for each in events:
             number, at, data = each["number"], _minutes(each["at"]), each.get("data") or {}
             if seconds := data.get("check_seconds"):
-                self._billed[str(data.get("tested"))] = sum(seconds.values()) / 60
+                self._checked[str(data.get("tested"))] = sum(seconds.values()) / 60
             if (jobs := data.get("jobs")) and each["event"] != "run_passed":
                 self._jobs[str(data.get("run") or data.get("tested"))] = jobs["minutes"], jobs.get("cost")
             if number is None:
@@ -155,7 +155,7 @@ class _Reader:
                 self._of_entry(each["event"], number, at, each.get("reason") in _BY_CHECKS)
         self.timeline.runs.sort(key=lambda run: (run.start, run.end))
         jobs = self._jobs.values()
-        self.timeline.billed += [minutes for minutes, _ in jobs] if jobs else self._billed.values()
+        self.timeline.minutes += [minutes for minutes, _ in jobs] if jobs else self._checked.values()
         if jobs:
             self.timeline.spent = sum(minutes for minutes, _ in jobs), sum(cost or 0.0 for _, cost in jobs)
 
@@ -202,8 +202,8 @@ class _Reader:
 class Checks:
     """Workflow runs, by the commit that they tested. `queued`: those of a merge queue, as it was."""
 
+    ci_times: Sequence[float]
     minutes: Sequence[float]
-    billed: Sequence[float]
     failed: int
     judged: int
     flaked: int
@@ -213,8 +213,8 @@ class Checks:
 
     def estimates(self) -> dict[str, Estimate]:
         return _known(
-            minutes=estimates.mean(self.minutes, f"{len(self.minutes):,} commits whose checks passed"),
-            billed=estimates.mean(self.billed, f"the workflow runs of {len(self.billed):,} commits"),
+            ci_time=estimates.mean(self.ci_times, f"{len(self.ci_times):,} commits whose checks passed"),
+            minutes=estimates.mean(self.minutes, f"the workflow runs of {len(self.minutes):,} commits"),
             failures=estimates.share(self.failed, self.judged, f"{self.judged:,} candidates of a merge queue"),
             flakes=estimates.share(
                 self.flaked, self.passed, f"{self.passed:,} commits that passed in the end: those that failed before"
@@ -237,23 +237,23 @@ def read_checks(path: Path) -> Checks:
             f"{path} has no workflow runs that ended. `gh run list --limit 1000 --json {fields}` lists them."
         )
     counts: Counter[str] = Counter()
-    minutes, billed, queued_minutes = [], [], 0.0
+    ci_times, minutes, queued_minutes = [], [], 0.0
     for runs in by_commit.values():
         newest = {each.name: each for each in sorted(runs, key=lambda run: run.end)}
         passed = all(each.passed for each in newest.values())
         in_queue = any(each.in_queue for each in runs)
-        billed.append(sum(each.end - each.start for each in newest.values()))
+        minutes.append(sum(each.end - each.start for each in newest.values()))
         counts["queued"] += in_queue
-        queued_minutes += billed[-1] if in_queue else 0
+        queued_minutes += minutes[-1] if in_queue else 0
         counts["judged"] += in_queue
         counts["failed"] += in_queue and not passed
         if passed:
             # Without reruns: those begin hours later.
-            minutes.append(max(each.end - each.start for each in newest.values()))
+            ci_times.append(max(each.end - each.start for each in newest.values()))
             counts["passed"] += 1
             counts["flaked"] += any(each.attempt > 1 or not each.passed for each in runs)
     return Checks(
-        minutes=minutes, billed=billed,
+        ci_times=ci_times, minutes=minutes,
         failed=counts["failed"], judged=counts["judged"], flaked=counts["flaked"], passed=counts["passed"],
         queued=counts["queued"], queued_minutes=queued_minutes,
     )  # fmt: skip

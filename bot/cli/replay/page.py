@@ -27,7 +27,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 16, 40, 34
 _GRID = [times * 10.0**power for power in range(8) for times in (1, 2, 5)]
 _QUESTIONS = {
     "failures": ("What if another share of pull requests failed?", "share that fails"),
-    "minutes": ("What if CI took another time?", "CI time in minutes"),
+    "ci_time": ("What if CI took another time?", "CI time in minutes"),
     "runs": ("What if other numbers of runs were active at once?", "runs at once"),
 }
 

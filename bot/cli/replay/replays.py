@@ -30,14 +30,14 @@ _FIRST_MINUTES = 10.0
 class Team:
     """What a replay assumes of the team beside its arrivals."""
 
-    minutes: float
+    ci_time: float
     sigma: float
     failures: float | None
     """The share of arrivals whose checks fail; None: those of the arrivals that the timeline knows."""
     flakes: float
     conflicts: float
     """The chance that two pull requests break together that were queued one after the other and change one file."""
-    billed: float
+    minutes: float
     """Minutes of all jobs of a run."""
     price: float
     """Of a minute."""
@@ -66,7 +66,7 @@ class Figure:
     error: float
 
 
-MEASURES = ("p50", "p95", "runs", "minutes", "money", "landed", "ejected", "innocents")
+MEASURES = ("p50", "p95", "runs", "minutes", "cost", "landed", "ejected", "innocents")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ReplayTruth(Truth):
         """Choose what fails."""
         if team.failures is not None:
             arrivals = _with_failing(arrivals, team.failures, Random(f"{seed} failing"))
-        super().__init__(seed, slots, team.minutes, team.sigma, team.flakes, team.conflicts)
+        super().__init__(seed, slots, team.ci_time, team.sigma, team.flakes, team.conflicts)
         self.pulls = arrivals
         self.bad = {position for position, each in enumerate(arrivals) if each.bad}
 
@@ -160,9 +160,9 @@ def compare(
             drawn = team.drawn(seed)
             truth = ReplayTruth(arrivals, drawn, slots, seed)
             outcome = Simulation(truth, make(truth), len(truth.pulls), warm=0).run()
-            billed = outcome.minutes * drawn.billed / drawn.minutes
+            minutes = outcome.minutes * drawn.minutes / drawn.ci_time
             waits = outcome.landed_after
-            values = (quantile(waits, 0.5), quantile(waits, 0.95), outcome.runs, billed, billed * team.price)
+            values = (quantile(waits, 0.5), quantile(waits, 0.95), outcome.runs, minutes, minutes * team.price)
             counts = (outcome.landed, len(outcome.rejected_after), outcome.innocents)
             for measure, value in zip(MEASURES, (*values, *counts), strict=True):
                 found[measure].append(value)
@@ -174,12 +174,12 @@ def compare(
 def as_it_was(timeline: Timeline, team: Team) -> Row:
     """Return what IMQ's timeline recorded."""
     waits = [each.until - each.since for each in timeline.landed]
-    billed = sum(each.end - each.start for each in timeline.runs) * team.billed / team.minutes
-    money = billed * team.price
+    minutes = sum(each.end - each.start for each in timeline.runs) * team.minutes / team.ci_time
+    cost = minutes * team.price
     if timeline.spent is not None:
-        billed, recorded = timeline.spent
-        money = recorded or billed * team.price
-    values = (quantile(waits, 0.5), quantile(waits, 0.95), len(timeline.runs), billed, money)
+        minutes, recorded = timeline.spent
+        cost = recorded or minutes * team.price
+    values = (quantile(waits, 0.5), quantile(waits, 0.95), len(timeline.runs), minutes, cost)
     counts = (len(timeline.landed), sum(each.by_checks for each in timeline.entries))
     figures: dict[str, Figure | None] = dict.fromkeys(MEASURES)
     figures |= {name: Figure(each, 0.0) for name, each in zip(MEASURES, (*values, *counts), strict=False)}
@@ -211,7 +211,7 @@ def answer_variants(
     newest, wanted = arrivals[-_ANSWERED:], policies([runs], every=False)
     teams = [("failures", share, team.given(failures=share)) for share in _FAILURES]
     teams += [
-        ("minutes", team.minutes * each, team.given(minutes=team.minutes * each, billed=team.billed * each))
+        ("ci_time", team.ci_time * each, team.given(ci_time=team.ci_time * each, minutes=team.minutes * each))
         for each in _TIMES
     ]
     found = [Variant(name, value, compare(newest, each, wanted, seeds, step)) for name, value, each in teams]

@@ -30,7 +30,7 @@ from bot.cli.replay.replays import (
 from bot.logs.printable import on_one_line
 from queue_engine.rules.job_rates import LINUX
 
-_ASSUMED = {"minutes": 20.0, "failures": 0.1, "flakes": 0.02, "conflicts": 0.034, "price": LINUX}
+_ASSUMED = {"ci_time": 20.0, "failures": 0.1, "flakes": 0.02, "conflicts": 0.034, "price": LINUX}
 """The share of failures is what the planner begins with; that of conflicts is Uber's, for pairs near each other. The
 price is that of GitHub's Linux runners with two cores (GitHub's documents, "Actions runner pricing")."""
 _SIGMA = 0.3
@@ -39,11 +39,11 @@ _MOST_SEEDS = 3
 """Of the plots."""
 NAMES = {
     "arrivals": "pull requests a day",
-    "minutes": "CI time",
+    "ci_time": "CI time",
     "failures": "pull requests that fail",
     "flakes": "runs that flake",
     "conflicts": "neighbours that break together",
-    "billed": "CI minutes of a run",
+    "minutes": "CI minutes of a run",
     "price": "price of a minute",
 }
 HEADS = ("", "wait p50", "wait p95", "runs", "CI minutes", "cost", "landed", "ejected", "good ejected")
@@ -90,7 +90,7 @@ class Replay:
         if self.checks is not None and self.checks.queued:
             minutes = self.checks.queued_minutes
             figures["runs"] = Figure(float(self.checks.queued), 0.0)
-            figures["minutes"], figures["money"] = Figure(minutes, 0.0), Figure(minutes * self.team.price, 0.0)
+            figures["minutes"], figures["cost"] = Figure(minutes, 0.0), Figure(minutes * self.team.price, 0.0)
         return Row("as it was", figures)
 
     def as_json(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _cell(name: str, figure: Figure | None) -> str:
         digits = 0 if unit == "min" else 1
         error = f" ± {figure.error / factor:.{digits}f}" if figure.error else ""
         return f"{figure.value / factor:.{digits}f}{error} {unit}"
-    sign = "$" if name == "money" else ""
+    sign = "$" if name == "cost" else ""
     error = f" ± {figure.error:,.0f}" if figure.error else ""
     return f"{sign}{figure.value:,.0f}{error}"
 
@@ -234,18 +234,18 @@ def _landed(history: History, range_: str | None, *, pushes: bool, needed: bool)
 def _estimates(measured: Mapping[str, Estimate], given: Mapping[str, float | None]) -> dict[str, Estimate]:
     """Return each figure: what was given, or what was measured, or what is assumed."""
     found: dict[str, Estimate] = {}
-    for name in ("minutes", "failures", "flakes", "conflicts", "billed", "price"):
-        value = given.get(name)
+    for name in ("ci_time", "failures", "flakes", "conflicts", "minutes", "price"):
+        value, option = given.get(name), f"--{name.replace('_', '-')}"
         if value is not None:
-            found[name] = estimates.fixed(value, f"given by --{name}")
-        elif name == "billed" and given.get("minutes") is not None:
-            found[name] = estimates.fixed(found["minutes"].value, "as if a run had one job; --billed gives it")
+            found[name] = estimates.fixed(value, f"given by {option}")
+        elif name == "minutes" and given.get("ci_time") is not None:
+            found[name] = estimates.fixed(found["ci_time"].value, "as if a run had one job; --minutes gives it")
         elif name in measured:
             found[name] = measured[name]
-        elif name == "billed":
-            found[name] = estimates.fixed(found["minutes"].value, "as if a run had one job; --billed gives it")
+        elif name == "minutes":
+            found[name] = estimates.fixed(found["ci_time"].value, "as if a run had one job; --minutes gives it")
         else:
-            found[name] = estimates.fixed(_ASSUMED[name], f"assumed; --{name} gives it")
+            found[name] = estimates.fixed(_ASSUMED[name], f"assumed; {option} gives it")
     return found
 
 
@@ -253,15 +253,15 @@ def _team(
     found: Mapping[str, Estimate], given: Mapping[str, float | None], timeline: Timeline | None, checks: Checks | None
 ) -> Team:
     """Return the team. The failures of a timeline are those of its own pull requests, unless others are given."""
-    durations = timeline.minutes if timeline is not None else checks.minutes if checks is not None else ()
+    durations = timeline.ci_times if timeline is not None else checks.ci_times if checks is not None else ()
     recorded = timeline is not None and given.get("failures") is None
     return Team(
-        minutes=found["minutes"].value,
+        ci_time=found["ci_time"].value,
         sigma=estimates.spread(durations) or _SIGMA,
         failures=None if recorded else found["failures"].value,
         flakes=found["flakes"].value,
         conflicts=found["conflicts"].value,
-        billed=found["billed"].value,
+        minutes=found["minutes"].value,
         price=found["price"].value,
         errors={
             name: (each.high - each.low) / 2 / _DEVIATIONS

@@ -31,7 +31,7 @@ def timeline_of(directory: Path, lines: Sequence[str]) -> Timeline:
 
 def test_planted_figures_are_found_again_within_their_errors(tmp_path: Path) -> None:
     """Arrivals, CI time, failures and flakes of ten histories: each interval has the truth in 95 of 100 cases."""
-    planted = {"arrivals": 4, "minutes": 24, "failures": 0.12, "flakes": 0.06}
+    planted = {"arrivals": 4, "ci_time": 24, "failures": 0.12, "flakes": 0.06}
     found: dict[str, list[Estimate]] = {name: [] for name in planted}
     for seed in range(10):
         timeline = timeline_of(tmp_path, recorded(PLANTED, seed, 300))
@@ -121,14 +121,14 @@ def test_what_happened_is_within_the_errors_of_its_replay(tmp_path: Path) -> Non
     """Two runs at once, replayed with the estimates that their own history gives."""
     timeline = timeline_of(tmp_path, recorded(Cell(3, 25, 0.1, 0.04, 2), 7, 250))
     found = timeline.estimates()
-    errors = {name: (found[name].high - found[name].low) / 4 for name in ("minutes", "flakes")}
-    minutes = found["minutes"].value
+    errors = {name: (found[name].high - found[name].low) / 4 for name in ("ci_time", "flakes")}
+    minutes = found["ci_time"].value
     team = Team(minutes, 0.3, None, found["flakes"].value, 0.0, minutes, 0.006, errors)
     happened = as_it_was(timeline, team)
     (again,) = compare(
         of_timeline(timeline, ()), team, {"trains": policies([2], every=False)["trains, 2 runs"]}, range(5)
     )
-    for name in ("p50", "p95", "runs", "minutes", "money", "landed", "ejected"):
+    for name in ("p50", "p95", "runs", "minutes", "cost", "landed", "ejected"):
         true, replayed = happened.figures[name], again.figures[name]
         assert true is not None
         assert replayed is not None
@@ -168,7 +168,7 @@ def test_waits_and_runs_without_trains_are_read_from_the_entries(tmp_path: Path)
     waits = [(each.number, each.until - each.since, each.by_checks) for each in timeline.entries]
     assert waits == [(1, 8, False), (2, 11, True), (3, 1, False)]
     assert [(each.end - each.start, each.passed) for each in timeline.runs] == [(5, True), (3, False)]
-    assert timeline.billed == [6]
+    assert timeline.minutes == [6]
     assert [each.number for each in of_timeline(timeline, ())] == [1, 2]
 
 
@@ -187,15 +187,15 @@ def run(sha: str, minutes: int, conclusion: str = "success", **more: Any) -> dic
     }
 
 
-def test_all_jobs_of_a_run_are_billed() -> None:
+def test_minutes_of_a_run_are_those_of_all_its_jobs() -> None:
     """Three jobs of twenty minutes are an hour for each run, at the price of a minute."""
     arrivals = [Arrival(15.0 * number, number) for number in range(40)]
-    team = Team(minutes=20, sigma=0, failures=0, flakes=0, conflicts=0, billed=60, price=0.5)
+    team = Team(ci_time=20, sigma=0, failures=0, flakes=0, conflicts=0, minutes=60, price=0.5)
     for row in compare(arrivals, team, policies([2], every=False), range(2)):
         found = {name: each.value for name, each in row.figures.items() if each is not None}
         assert found["landed"] == 40
         if row.policy == ONE_BY_ONE:
-            assert (found["minutes"], found["money"]) == (60 * found["runs"], 30 * found["runs"])
+            assert (found["minutes"], found["cost"]) == (60 * found["runs"], 30 * found["runs"])
 
 
 def test_timeline_says_how_many_runs_it_may_have_where_fewer_were_active(tmp_path: Path) -> None:
@@ -244,9 +244,9 @@ def test_workflow_runs_show_times_flakes_and_candidates(tmp_path: Path) -> None:
     )
     found = read_checks(file)
     assert (found.queued, found.queued_minutes) == (2, 20)
-    assert sorted(found.minutes) == [11, 12, 20]
+    assert sorted(found.ci_times) == [11, 12, 20]
     assert {name: each.value for name, each in found.estimates().items()} == pytest.approx(
-        {"minutes": 43 / 3, "billed": 62 / 4, "failures": 0.5, "flakes": 1 / 3}
+        {"ci_time": 43 / 3, "minutes": 62 / 4, "failures": 0.5, "flakes": 1 / 3}
     )
 
 
@@ -259,7 +259,7 @@ def test_pages_of_githubs_api_are_read_as_gh_prints_them(tmp_path: Path) -> None
         {"workflow_runs": [{names.get(key, key): of for key, of in each.items()} for each in page]} for page in pages
     ]
     file.write_text("".join(map(json.dumps, answers)))
-    assert read_checks(file).minutes == [10, 30]
+    assert read_checks(file).ci_times == [10, 30]
 
 
 @pytest.mark.parametrize(
