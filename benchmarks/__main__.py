@@ -38,6 +38,7 @@ from benchmarks.sizes import Size
 from benchmarks.stage import READS_LAG
 from benchmarks.strangers import strangers_row
 from benchmarks.table import Row, save, show
+from benchmarks.train_share import train_share_row
 from benchmarks.trains import trains_rows
 from benchmarks.workers import workers_rows
 
@@ -55,6 +56,7 @@ MEASURES: dict[str, Measure] = {
     "fairness": fairness_rows,
     "fair-share": fair_share_row,
     "agents": agents_row,
+    "train-share": train_share_row,
     "rebases": rebases_row,
     "trains": trains_rows,
     "planning": planning_row,

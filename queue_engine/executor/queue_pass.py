@@ -276,7 +276,7 @@ class QueuePass:
             return QueueWait(found.until)
         if await _end_outdated_run(state):
             return None
-        state.memory = follow_queue(self._renewed(), found.room, state.trains)
+        state.memory = follow_queue(self._renewed(), found.room, state.policy)
         if blocked:
             # In a freeze nothing lands or begins; what passes is shown as passed.
             return await self._follow(found.until, RunState.TESTING)

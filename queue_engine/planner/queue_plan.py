@@ -37,7 +37,7 @@ from queue_engine.rules.blockers import (
 )
 from queue_engine.rules.depth import held_until, moved_entries, overdue_entries, waits_for_room, with_room
 from queue_engine.rules.landing_order import lands_before
-from queue_engine.rules.priority import yields_to
+from queue_engine.rules.priority import yields_to, yields_until
 from queue_engine.rules.transitions import check_queue
 
 MOST_RUNS = 16
@@ -370,7 +370,7 @@ def _announces(queue: Queue, entries: Sequence[Entry], blockers: Sequence[Blocke
     return bool(unannounced(known, blockers, entries) or before.began(blockers) or before.ended(blockers))
 
 
-def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -> Memory:
+def follow_queue(memory: Memory, entries: Iterable[Entry], policy: Policy) -> Memory:
     """Return the memory with these entries as members, in the order in which they are to land, and the choices of runs.
 
     An entry that left, or has another head, is another member: what runs found out about the former one is void.
@@ -387,6 +387,7 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -
             known.get(each.number, Member(each.number, each.enqueued_at.timestamp())),
             preempts=each.hotfix and each.preempts,
             after=tuple(other.number for other in ordered if other.number in lands_before(each)),
+            yields_until=yields_until(each, policy),
         )
         for each in ordered
     )
@@ -396,9 +397,9 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], policy: TrainRules) -
     trains = replace(
         trains,
         queue=queue,
-        slots=slots(memory, policy),
-        most=policy.max_size,
-        splits_singly=policy.split is TrainSplit.SINGLE,
+        slots=slots(memory, policy.trains),
+        most=policy.trains.max_size,
+        splits_singly=policy.trains.split is TrainSplit.SINGLE,
     )
     alone = {each.number: memory.tested_alone[each.number] for each in ordered if memory.tests_alone(each)}
     return replace(memory, trains=trains, heads=heads, conflicts={**conflicts}, tested_alone=alone)

@@ -208,7 +208,7 @@ def _wait_reason(view: EntryView) -> Reason | WaitReason:
         return WaitReason.FINDING_CAUSE
     if view.train is not None and view.train.progress is TrainProgress.FILLING:
         return WaitReason.TRAIN_FILLING
-    return status_reason(view.entry.status.value, view.entry.position)
+    return status_reason(view.entry.status.value, view.entry.position or int(view.fair_share is not None))
 
 
 def status_reason(status: str, position: int) -> WaitReason:

@@ -308,7 +308,9 @@ def entry_view(
         outage=outage,
         deferral=deferral,
         train=None if trains is None else trains.notice(entry.number),
-        fair_share=share_behind(entries, entry),
+        fair_share=FairShare(entry.author, 0)
+        if trains and trains.yields(entry.number)
+        else share_behind(entries, entry),
     )
 
 

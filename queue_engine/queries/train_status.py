@@ -53,6 +53,8 @@ class TrainStatus:
     """Pull requests of forks that are tested alone, by their own heads, and why."""
     filling: frozenset[int] = frozenset()
     """Members that wait for a fuller run."""
+    of_agents: frozenset[int] = frozenset()
+    """Members before which those of people may come; none where people have none."""
     suspicions: Mapping[int, float] = field(default_factory=dict)
     off: TrainBlocker | None = None
 
@@ -85,6 +87,10 @@ class TrainStatus:
         if number in self.qualified:
             return TrainNotice(progress=TrainProgress.QUALIFIED, suspicion=suspicion)
         return TrainNotice(progress=TrainProgress.FILLING) if number in self.filling else None
+
+    def yields(self, number: int) -> bool:
+        """Whether a member waits, and members of people may come before it."""
+        return number in self.of_agents and self.run_of(number) is None
 
     def run_of(self, number: int) -> Run | None:
         """Return the most advanced run with this member; of several, the one that tests it."""
@@ -125,6 +131,7 @@ def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
     trains = memory.get("trains") or {}
     queue = [each["id"] for each in trains.get("queue", ())]
     off = memory.get("off")
+    of_agents = frozenset(each["id"] for each in trains.get("queue", ()) if each.get("yields_until") is not None)
     return TrainStatus(
         runs=tuple(runs),
         failed=tuple(_group(each, queue, memory.get("failed") or ()) for each in trains.get("failures", ())),
@@ -136,6 +143,7 @@ def train_status(runs: Sequence[Run], memory: Mapping[str, Any]) -> TrainStatus:
             if int(number) in queue
         },
         filling=frozenset((memory.get("filling") or {}).get("members", ())),
+        of_agents=of_agents if len(of_agents) < len(queue) else frozenset(),
         suspicions={int(number): float(chance) for number, chance in (memory.get("suspicions") or {}).items()},
         off=None
         if off is None

@@ -9,8 +9,8 @@ The key is computed once, when the entry joins, and never moves. It is at most s
 entry lands.
 
 A run of an agent that began because the queue was empty would delay the next person by a whole run. So it ends for an
-entry with an earlier key, in its first half, and of one entry three times at most: each costs CI, and a push. So agents
-land between people (P5).
+entry with an earlier key, in its first two thirds, and of one entry three times at most: each costs CI, and a push. So
+agents land between people (P5).
 """
 
 from collections.abc import Iterable, Sequence
@@ -91,8 +91,8 @@ UNKNOWN = timedelta(minutes=10)
 LONGEST = timedelta(days=6)
 """By how much a key is later than the arrival at most: less than the seven days of `Policy.timeouts.hold`."""
 
-_YIELDING = 0.5
-"""The part of a usual run of an agent in which it ends for a person: later the run costs more than the wait."""
+YIELDING = 2 / 3
+"""The part of a usual run of an agent in which it ends for a person: of a later one the wait costs less than the CI."""
 
 MOST_YIELDS = 3
 """How often the run of one entry ends for another at most."""
@@ -157,9 +157,18 @@ def yields_to(front: Entry, waiting: Iterable[Entry], policy: Policy) -> Entry |
     return next((each for each in earlier if share_of(each.author, policy) != AGENTS), None)
 
 
+def yields_until(entry: Entry, policy: Policy) -> float | None:
+    """Return the second since 1970 at which the key of an agent's entry is reached; None for an entry of people.
+
+    A label that gives an entry priority, or makes it a hotfix, was set by somebody with the right to queue.
+    """
+    first = not policy.fair_share.enabled or entry.priority > 0 or entry.hotfix
+    return None if first or share_of(entry.author, policy) != AGENTS else entry.rank / 1000
+
+
 def is_young(started: datetime, durations: Sequence[timedelta], now: datetime) -> bool:
     """Whether a run is in the part in which it yields; `durations` is how long the last landed ones were in front."""
-    return now - started < (usual_duration(durations) or UNKNOWN) * _YIELDING
+    return now - started < (usual_duration(durations) or UNKNOWN) * YIELDING
 
 
 @dataclass(frozen=True, slots=True)

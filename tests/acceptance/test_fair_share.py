@@ -11,7 +11,8 @@ import pytest
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.page_readers import reader
 from tests.acceptance.pull_request_calls import HOME, order, read_entry
-from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.acceptance.train_world import a_train_world
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
 
 SENTENCE = "has 5 pull requests in this queue, so others come between."
 
@@ -55,8 +56,10 @@ async def agents_in_line(world: World) -> tuple[Any, list[Any]]:
     return agents[3], agents[:3]
 
 
-@pytest.mark.parametrize(("through", "yields"), [(0.3, True), (0.7, False)])
-async def test_run_of_an_agent_ends_for_a_person_in_its_first_half(world: World, through: float, yields: bool) -> None:
+@pytest.mark.parametrize(("through", "yields"), [(0.3, True), (0.6, True), (0.7, False)])
+async def test_run_of_an_agent_ends_for_a_person_in_its_first_two_thirds(
+    world: World, through: float, yields: bool
+) -> None:
     """People's pull requests wait for no run that has hardly begun; the agent's keeps its consent, and lands after."""
     delayed, earlier = await agents_in_line(world)
     person = world.open("person")
@@ -124,3 +127,78 @@ async def test_run_that_ended_for_a_person_counts_if_that_person_leaves(world: W
     person.unlabel(LABEL, by="mona")
     await world.until(lambda: delayed.merged, within=CI_TIME)
     assert (delayed.head_sha, world.landed()) == (updated, [each.number for each in (*earlier, delayed)])
+
+
+async def members_of_runs(world: World) -> list[list[int]]:
+    """The members of the runs that trains began, oldest first."""
+    async with world.bot.engine.store.reading() as tx:
+        found = await tx.timeline_reads.of_branch(world.repository.record.id, "main", ["run_started"], limit=50)
+    return [sorted(each.data["members"]) for each in sorted(found, key=lambda each: each.at)]
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_train_of_people_has_no_member_of_agents_and_waits_for_none(
+    tmp_path: Path, lag: timedelta, slots: int
+) -> None:
+    """P5, P6: bad pull requests of agents cost people no run; they land once people have none, and know why."""
+    async with a_train_world(tmp_path, trains=f"{{candidates: push, runs: {slots}}}", lag=lag) as world:
+        world.github.create_user("agent[bot]", kind="Bot")
+        world.repository.record.collaborators["agent[bot]"] = "write"
+        files = [{"bad.txt": "7\n"}, *({f"agent-{number}.py": "good\n"} for number in range(5))]
+        agents = [world.open(f"agent-{number}", by="agent[bot]", files=each) for number, each in enumerate(files)]
+        people = [world.open(f"person-{number}") for number in range(3)]
+        await world.pass_time(CI_TIME * 2)
+        world.repository.push("main", {"limits.txt": "4\n"}, "Raise the limit", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        for pull in agents:
+            pull.label(LABEL, by="agent[bot]")
+        await world.pass_time(CI_TIME / 2)
+        for pull in people:
+            pull.label(LABEL, by="mona")
+        await world.pass_time(CI_TIME / 4)
+        agents[0].comment("/why", by="mona")
+        await world.settle()
+        assert "Bots and agents share one place in this queue" in world.comment(agents[0])
+        await world.until(lambda: all(pull.merged for pull in people), within=CI_TIME * 3)
+        assert not any(pull.merged for pull in agents)
+        await world.until(lambda: all(pull.merged for pull in agents[1:]), within=CI_TIME * 30)
+        await world.until(lambda: LABEL not in agents[0].labels, within=CI_TIME * 30)
+        assert (await world.reasons(agents[0]))[-1] == "checks_failed"
+        numbers = {each.number for each in people}
+        assert all(numbers.isdisjoint(run) or numbers.issuperset(run) for run in await members_of_runs(world))
+        await world.settle()
+        assert await world.paused() is None
+
+
+@pytest.mark.parametrize("more", ["fair_share: off\n", "priority: {labels: {urgent: 50}}\n"])
+async def test_train_of_people_has_members_of_agents_where_they_do_not_yield(tmp_path: Path, more: str) -> None:
+    """P3: the order counts again where a repository wants that, or for one whose label gives it priority."""
+    async with a_train_world(tmp_path, more=more) as world:
+        world.github.create_user("agent[bot]", kind="Bot")
+        world.repository.record.collaborators["agent[bot]"] = "write"
+        agent, person = world.open("agent", by="agent[bot]"), world.open("person")
+        await world.pass_time(CI_TIME * 2)
+        if "urgent" in more:
+            agent.label("urgent", by="mona")
+        agent.label(LABEL, by="mona")
+        await world.pass_time(CI_TIME / 2)
+        person.label(LABEL, by="mona")
+        await world.until(lambda: bool(agent.merged and person.merged), within=CI_TIME * 8)
+        assert (await members_of_runs(world))[0] == [agent.number]
+        commits = [each.sha for each in world.repository.log("main")]
+        assert commits.index(person.merge_sha) < commits.index(agent.merge_sha)
+
+
+async def test_agent_that_has_waited_for_six_runs_joins_the_trains_of_people(tmp_path: Path) -> None:
+    """P5: it lands although people have more all the time."""
+    async with a_train_world(tmp_path, trains="{candidates: push, max_size: 2}") as world:
+        world.github.create_user("agent[bot]", kind="Bot")
+        world.repository.record.collaborators["agent[bot]"] = "write"
+        agent, people = world.open("agent", by="agent[bot]"), [world.open(f"person-{number}") for number in range(40)]
+        await world.pass_time(CI_TIME * 2)
+        for pull in people:
+            pull.label(LABEL, by="mona")
+        agent.label(LABEL, by="agent[bot]")
+        await world.until(lambda: bool(agent.merged), within=CI_TIME * 18)
+        assert not all(pull.merged for pull in people)

@@ -52,21 +52,24 @@ class Estimates:
     """A run fails although its members are good."""
     fails_later: Rate = Rate(0.003, 200.0)
     """A qualified pull request makes a later run fail."""
+    agents_fail: Rate = Rate(0.1, 10.0)
+    """As `fails`, of the pull requests of agents: they say nothing about those of people."""
+    agents_fail_later: Rate = Rate(0.003, 200.0)
 
     @property
     def flake_chance(self) -> float:
         """The chance that a run of good members fails, never quite none."""
         return max(LEAST_FLAKES, self.flakes.share)
 
-    def chance(self, qualified: bool) -> float:
-        """Return the chance that a pull request makes a run fail, before any run with it failed."""
-        return (self.fails_later if qualified else self.fails).share
+    def chance(self, member: "Member") -> float:
+        """Return the chance that a member makes a run fail, before any run with it failed."""
+        rate: Rate = getattr(self, _rate_of(member, member.qualified))
+        return rate.share
 
-    def settled(self, qualified: bool, failed: bool) -> "Estimates":
-        """Return them after a pull request landed or was ejected."""
-        if qualified:
-            return replace(self, fails_later=self.fails_later.observed(failed))
-        return replace(self, fails=self.fails.observed(failed))
+    def settled(self, member: "Member", qualified: bool, failed: bool) -> "Estimates":
+        """Return them after a member landed or was ejected."""
+        name = _rate_of(member, qualified)
+        return replace(self, **{name: getattr(self, name).observed(failed)})
 
 
 Numbers = Annotated[frozenset[int], PlainSerializer(sorted, return_type=list[int])]
@@ -88,11 +91,18 @@ class Member:
     """A required check of its own head has failed: it is tested alone."""
     after: tuple[int, ...] = ()
     """The members that land before it: each run that has it has them, before it."""
+    yields_until: float | None = None
+    """Seconds: of an agent, which until then has only what people's members leave free. None of those of people."""
 
     @property
     def qualified(self) -> bool:
         """Whether a run with it passed."""
         return self.qualified_at is not None
+
+
+def _rate_of(member: Member, qualified: bool) -> str:
+    name = "fails" if member.yields_until is None else "agents_fail"
+    return f"{name}_later" if qualified else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,11 @@ class Trains:
     """Oldest first, each content once."""
     estimates: Estimates = field(default_factory=Estimates)
     saved: float = 0.0
-    """CI runs that landings one by one would have cost beyond those that ended; negative where these were more."""
+    """CI runs that landings one by one would have cost beyond those that ended; negative where these were more.
+
+    Those of agents count apart, so that their failures cost people no slot.
+    """
+    saved_by_agents: float = 0.0
     most: int = MOST_MEMBERS
     """How many members a run may test, those beneath them aside."""
     splits_singly: bool = False

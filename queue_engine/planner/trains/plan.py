@@ -5,7 +5,7 @@ siblings on the same base, and nested only on runs that are probably good. Membe
 later runs, and land with the first of them that passes and extends the base.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil, log2
@@ -13,6 +13,7 @@ from math import ceil, log2
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Plan, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import Evidence, weigh
 from queue_engine.planner.trains.transitions import run_failed
+from queue_engine.rules.priority import YIELDING
 
 _ANCHOR = 0.65
 """Runs are nested on an active one that is good by at least this chance."""
@@ -241,7 +242,7 @@ def affordable(trains: Trains, now: float) -> int:
     """
     if any(each.since > now - trains.usual_seconds for each in trains.queue):
         return trains.slots
-    return max(1, trains.slots // _LEAST_PART, min(trains.slots, int(trains.saved)))
+    return min(trains.slots, max(1, trains.slots // _LEAST_PART, int(trains.saved)))
 
 
 def in_order(some: Sequence[int], members: Mapping[int, Member]) -> tuple[int, ...]:
@@ -273,12 +274,37 @@ def entropy(chance: float) -> float:
 
 
 def plan(trains: Trains, now: float) -> Plan:
-    """Return the next landing, or else the ejections, or else the runs to cancel and to start."""
+    """Return the next landing, or else the ejections, or else the runs to cancel and to start.
+
+    What people queued is planned as if there were no agents; a run of theirs keeps its slot only near its end. Agents
+    have what is left: runs of their own, which land while no run or failure of people is on the present base.
+    """
     if any(each.after for each in trains.queue):
         members = {each.id: each for each in trains.queue}
         trains = replace(trains, queue=tuple(members[each] for each in in_order([*members], members)))
+    if not (yielding := _yielding(trains, now)):
+        return _planned(trains, now)
+    people, agents = _parted(trains, yielding)
+    urgent = any(each.preempts for each in people.queue)
+    young = [each for each in agents.runs if urgent or now - each.started < YIELDING * trains.usual_seconds]
+    slots = trains.slots - (len(agents.runs) - len(young))
+    made = _planned(replace(people, slots=max(slots, min(trains.slots, len(people.runs)))), now)
+    if made.land is not None or made.eject:
+        return made
+    left = len(people.runs) - len(made.cancel) + len(made.start)
+    ending = young[max(0, len(young) - max(0, left + len(agents.runs) - trains.slots)) :]
+    agents = replace(agents, slots=trains.slots - left, runs=tuple(each for each in agents.runs if each not in ending))
+    extended = any(each.extends_base for each in people.runs)
+    other = _planned(agents, now, lands=not extended and not any(each.on_base for each in people.failures))
+    if other.land is not None or other.eject:
+        return other
+    return Plan(cancel=(*made.cancel, *(each.id for each in ending), *other.cancel), start=(*made.start, *other.start))
+
+
+def _planned(trains: Trains, now: float, *, lands: bool = True) -> Plan:
+    """Return the plan for members of whom none yields; without `lands` none lands."""
     evidence = weigh(trains)
-    if (run := _landing(trains, evidence, now)) is not None:
+    if lands and (run := _landing(trains, evidence, now)) is not None:
         return Plan(land=run)
     if eject := _ejections(trains, evidence, now):
         return Plan(eject=eject)
@@ -286,6 +312,52 @@ def plan(trains: Trains, now: float) -> Plan:
     cancel += _preempted_runs(trains, cancel)
     left = replace(trains, runs=tuple(each for each in trains.runs if each.id not in cancel))
     return Plan(cancel=cancel, start=_new_runs(left, evidence, now))
+
+
+def _yielding(trains: Trains, now: float) -> frozenset[int]:
+    """Return the members that yield: those of agents that have not waited long enough, as far as they are apart.
+
+    A member no longer yields where one that does not lands after it, or is with it in a run or a failure.
+    """
+    late = _LATE_RUNS * trains.usual_seconds
+    found = {
+        each.id
+        for each in trains.queue
+        if each.yields_until is not None and max(each.yields_until, each.since + late) > now
+    }
+    queued = {each.id for each in trains.queue}
+    groups = [{*each.content} & queued for each in (*trains.runs, *trains.passed)]
+    groups += [{*each.content} & queued for each in trains.failures]
+    while found:
+        mixed = [each for each in groups if not each <= found and each & found]
+        mixed += [{*each.after} & found for each in trains.queue if each.id not in found and found & {*each.after}]
+        if not mixed:
+            break
+        found = found.difference(*mixed)
+    return frozenset(found)
+
+
+def _parted(trains: Trains, yielding: frozenset[int]) -> tuple[Trains, Trains]:
+    """Return what a plan for people may see, and one for the agents that yield: runs are of either."""
+    waiting = set[int]()
+    for each in trains.queue:
+        if each.id in yielding and not yielding - waiting >= {*each.after}:
+            waiting.add(each.id)
+
+    def part(of_agents: bool) -> Trains:
+        def has(content: Iterable[int]) -> bool:
+            return yielding.isdisjoint(content) is not of_agents
+
+        return replace(
+            trains,
+            queue=tuple(each for each in trains.queue if has({each.id}) and each.id not in waiting),
+            runs=tuple(each for each in trains.runs if has(each.content)),
+            passed=tuple(each for each in trains.passed if has(each.content)),
+            failures=tuple(each for each in trains.failures if has(each.content)),
+            saved=trains.saved_by_agents if of_agents else trains.saved,
+        )
+
+    return part(of_agents=False), part(of_agents=True)
 
 
 def failure_ejects(trains: Trains, run: TrainRun, now: float) -> bool:

@@ -49,9 +49,7 @@ def weigh(trains: Trains) -> Evidence:
     One that contains a smaller one is explained by it, and says nothing of its other suspects.
     """
     chances = {
-        each.id: max(
-            trains.estimates.chance(each.qualified), _HEAD_FAILS if each.head_fails and not each.qualified else 0.0
-        )
+        each.id: max(trains.estimates.chance(each), _HEAD_FAILS if each.head_fails and not each.qualified else 0.0)
         for each in trains.queue
     }
     flaked = dict[FailingRun, float]()

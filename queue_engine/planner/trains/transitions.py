@@ -60,9 +60,10 @@ def run_landed(trains: Trains, run: TrainRun) -> Trains:
     estimates = trains.estimates
     for each in trains.queue:
         if each.id in landed:
-            estimates = estimates.settled(False, failed=False).settled(True, failed=False)
+            estimates = estimates.settled(each, False, failed=False).settled(each, True, failed=False)
+            trains = _resolved(trains, each, 1)
     return replace(
-        _resolved(trains, len(landed)),
+        trains,
         queue=tuple(each for each in trains.queue if each.id not in landed),
         runs=tuple(_on_top_of(each, run.content) for each in trains.runs),
         passed=tuple(
@@ -77,11 +78,11 @@ def run_landed(trains: Trains, run: TrainRun) -> Trains:
 
 def ejected(trains: Trains, member: Member) -> Trains:
     """Take out a member that makes runs fail."""
-    estimates = trains.estimates.settled(False, failed=not member.qualified)
+    estimates = trains.estimates.settled(member, False, failed=not member.qualified)
     if member.qualified:
-        estimates = estimates.settled(True, failed=True)
+        estimates = estimates.settled(member, True, failed=True)
     # One by one, the checks of a run that fails are run once more.
-    return removed(replace(_resolved(trains, 2), estimates=estimates), member.id)
+    return removed(replace(_resolved(trains, member, 2), estimates=estimates), member.id)
 
 
 def removed(trains: Trains, member: int) -> Trains:
@@ -107,12 +108,21 @@ def base_pushed(trains: Trains) -> Trains:
 def _ended(trains: Trains, run: TrainRun) -> Trains:
     """Return them without an active run, which has cost what it cost."""
     left = tuple(each for each in trains.runs if each.id != run.id)
-    return replace(trains, runs=left, saved=max(trains.saved - (len(trains.runs) - len(left)), -_MOST_SAVED))
+    content = {*run.content}
+    of_agents = any(each.yields_until is not None for each in trains.queue if each.id in content)
+    return _saving(replace(trains, runs=left), len(left) - len(trains.runs), of_agents=of_agents)
 
 
-def _resolved(trains: Trains, runs: int) -> Trains:
-    """Count the runs that members would have cost one by one, where those that flake are run again."""
-    return replace(trains, saved=min(trains.saved + runs / (1 - trains.estimates.flake_chance), _MOST_SAVED))
+def _resolved(trains: Trains, member: Member, runs: int) -> Trains:
+    """Count the runs that a member would have cost alone, where those that flake are run again."""
+    saved = runs / (1 - trains.estimates.flake_chance)
+    return _saving(trains, saved, of_agents=member.yields_until is not None)
+
+
+def _saving(trains: Trains, runs: float, *, of_agents: bool) -> Trains:
+    before = trains.saved_by_agents if of_agents else trains.saved
+    saved = max(-_MOST_SAVED, min(before + runs, _MOST_SAVED))
+    return replace(trains, saved_by_agents=saved) if of_agents else replace(trains, saved=saved)
 
 
 def _without_landed(failed: FailingRun, landed: frozenset[int]) -> FailingRun | None:

@@ -117,7 +117,7 @@ async def a_state(
     async with store.transaction() as tx:
         stored = await tx.runs.add(made)
     assert stored.id is not None
-    memory = replace(follow_queue(Memory(), entries, TrainRules()).with_tip("base-1"), trigger=made.trigger)
+    memory = replace(follow_queue(Memory(), entries, Policy()).with_tip("base-1"), trigger=made.trigger)
     await state.remember(started(memory, stored.id, NewRun(tuple(numbers), made.tested), state.seconds))
     await state.load()
     return state, state.runs[0]

@@ -123,12 +123,12 @@ def test_checked_entry_of_an_agent_yields_to_a_person_whose_key_is_earlier() -> 
     assert yields_to(front, [person], off) is None
 
 
-def test_run_is_young_in_the_first_half_of_a_usual_one() -> None:
-    """P5: the second half is never lost, so agents land however many people come."""
-    assert is_young(NOW - HOUR / 2 + timedelta(seconds=1), [HOUR] * 3, NOW)
-    assert not is_young(NOW - HOUR / 2, [HOUR] * 3, NOW)
-    assert is_young(NOW - UNKNOWN / 3, [], NOW)
-    assert not is_young(NOW - UNKNOWN / 2, [], NOW)
+def test_run_is_young_in_the_first_two_thirds_of_a_usual_one() -> None:
+    """P5: the last third is never lost, so agents land however many people come."""
+    assert is_young(NOW - HOUR * 2 / 3 + timedelta(seconds=1), [HOUR] * 3, NOW)
+    assert not is_young(NOW - HOUR * 2 / 3, [HOUR] * 3, NOW)
+    assert is_young(NOW - UNKNOWN / 2, [], NOW)
+    assert not is_young(NOW - UNKNOWN * 2 / 3, [], NOW)
 
 
 def test_entry_behind_later_ones_names_its_share() -> None:

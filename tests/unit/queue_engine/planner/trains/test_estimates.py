@@ -2,7 +2,7 @@
 
 import pytest
 
-from queue_engine.planner.trains.model import LEAST_FLAKES, Estimates, Rate
+from queue_engine.planner.trains.model import LEAST_FLAKES, Estimates, Member, Rate
 
 
 def test_first_values_count_as_observations() -> None:
@@ -26,12 +26,16 @@ def test_queue_without_flakes_expects_one_now_and_then() -> None:
     assert estimates.flake_chance == LEAST_FLAKES
 
 
-def test_qualified_members_are_counted_apart() -> None:
-    """That one failed which had passed before says nothing of fresh ones."""
-    before = Estimates()
-    after = before.settled(True, failed=True)
-    assert after.fails == before.fails
-    assert after.chance(True) > before.chance(True)
+def test_qualified_members_and_those_of_agents_are_counted_apart() -> None:
+    """That one failed which had passed before says nothing of fresh ones, nor one of an agent of those of people."""
+    before, member = Estimates(), Member(1, 0.0)
+    of_agent, passed = Member(2, 0.0, yields_until=9.0), Member(3, 0.0, qualified_at=1.0)
+    after = before.settled(passed, True, failed=True)
+    assert after.chance(member) == before.chance(member)
+    assert after.chance(passed) > before.chance(passed)
+    after = before.settled(of_agent, False, failed=True)
+    assert after.chance(member) == before.chance(member)
+    assert after.chance(of_agent) > before.chance(of_agent) == before.chance(member)
 
 
 def test_failures_in_a_row_are_likelier_than_the_power_of_an_uncertain_rate() -> None:

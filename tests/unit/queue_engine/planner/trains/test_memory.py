@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from json import dumps, loads
 
-from queue_engine.config.model import TrainRules
+from queue_engine.config.model import Policy, TrainRules
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.landing_record import LandingProof
 from queue_engine.domain.policy import TrainSplit
@@ -51,7 +51,7 @@ def stored(memory: Memory) -> Memory:
 
 def queued(*numbers: int) -> Memory:
     """A memory with these members."""
-    return follow_queue(Memory(), [entry(number) for number in numbers], TrainRules(runs=2))
+    return follow_queue(Memory(), [entry(number) for number in numbers], Policy(trains=TrainRules(runs=2)))
 
 
 def test_members_ahead_of_one_that_is_tested_alone_and_those_in_runs_are_all_that_trains_test() -> None:
@@ -127,16 +127,16 @@ def test_member_with_another_head_is_another_member() -> None:
         trains=replace(memory.trains, queue=tuple(replace(each, qualified_at=1.0) for each in memory.trains.queue)),
         conflicts={2: (1,), 1: (2,)},
     )
-    followed = follow_queue(known, [entry(1), replace(entry(2), head_sha="pushed")], TrainRules())
+    followed = follow_queue(known, [entry(1), replace(entry(2), head_sha="pushed")], Policy())
     assert [each.qualified for each in followed.trains.queue] == [True, False]
     assert followed.conflicts == {1: (2,)}
 
 
 def test_hotfix_comes_before_members_that_came_earlier() -> None:
     """Priorities and hotfixes come before the order of arrival."""
-    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], TrainRules())
+    memory = follow_queue(Memory(), [entry(1), replace(entry(2), hotfix=True, preempts=True)], Policy())
     assert [(each.id, each.preempts) for each in memory.trains.queue] == [(2, True), (1, False)]
-    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], TrainRules())
+    urgent = follow_queue(Memory(), [entry(1), replace(entry(2), preempts=True)], Policy())
     assert not any(each.preempts for each in urgent.trains.queue)
 
 
@@ -173,7 +173,7 @@ def test_run_tests_no_more_members_than_the_configuration_allows() -> None:
     entries = [entry(number) for number in range(1, 9)]
 
     def tested(policy: TrainRules, *failed: int) -> int:
-        memory = follow_queue(Memory(), entries, policy)
+        memory = follow_queue(Memory(), entries, Policy(trains=policy))
         failures = (FailingRun(frozenset(failed), frozenset(failed)),) if failed else ()
         (new,) = plan(replace(memory.trains, failures=failures), 1.0).start
         return len(new.tested)
@@ -317,5 +317,5 @@ def test_head_that_fails_is_kept_until_it_is_read_again() -> None:
     memory = heads_judged(queued(1, 2), {1: True})
     assert [each.head_fails for each in memory.trains.queue] == [True, False]
     assert [each.head_fails for each in heads_judged(memory, {2: True}).trains.queue] == [True, True]
-    pushed = follow_queue(memory, [replace(entry(1), head_sha="pushed"), entry(2)], TrainRules())
+    pushed = follow_queue(memory, [replace(entry(1), head_sha="pushed"), entry(2)], Policy())
     assert [each.head_fails for each in pushed.trains.queue] == [False, False]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from queue_engine.planner.trains.model import Estimates, FailingRun, Member, Plan, Rate, TrainRun
+from queue_engine.planner.trains.model import Estimates, FailingRun, Member, Plan, Rate, TrainRun, Trains
 from queue_engine.planner.trains.plan import affordable, failure_ejects, plan
 from queue_engine.planner.trains.suspicion import weigh
 from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
@@ -321,3 +321,62 @@ def test_member_that_lands_before_another_is_tested_first_although_it_joined_lat
     queue = (Member(2, 0.0, after=(1,)), Member(1, 1.0))
     (new,) = plan(replace(trains(0), queue=queue, most=1), 2.0).start
     assert new.content == (1,)
+
+
+def beside_agents(slots: int, *runs: TrainRun, **more: Any) -> Trains:
+    """Members 1 and 2 of people, and 3 to 5 of agents that yield."""
+    members = tuple(Member(number, 0.0, yields_until=1e9 if number > 2 else None) for number in range(1, 6))
+    return replace(trains(0, slots), queue=members, runs=runs, **more)
+
+
+def test_run_of_agents_near_its_end_keeps_its_slot_but_for_a_hotfix() -> None:
+    """P5: what agents have nearly paid for is not lost; a young run ends for people."""
+    run, late = TrainRun(1, (3, 4), frozenset({3, 4}), 0.0), USUAL * 0.7
+    assert plan(beside_agents(1, run), USUAL * 0.6).cancel == (1,)
+    assert plan(beside_agents(1, run), late) == Plan()
+    urgent = beside_agents(1, run)
+    urgent = replace(urgent, queue=(replace(urgent.queue[0], preempts=True), *urgent.queue[1:]))
+    assert plan(urgent, late).cancel == (1,)
+    made = plan(beside_agents(2, run), late)
+    assert (made.cancel, [each.content for each in made.start]) == ((), [(1, 2)])
+
+
+def test_run_of_agents_lands_while_nothing_of_people_is_on_the_present_base() -> None:
+    """P5: it makes no run of people one on a former base, and repeats no search of theirs."""
+    passed, run = TrainRun(1, (3,), frozenset({3}), 0.0), TrainRun(2, (1, 2), frozenset({1, 2}), 0.0)
+    assert plan(beside_agents(2, run, passed=(passed,)), USUAL).land is None
+    assert plan(beside_agents(2, replace(run, extends_base=False), passed=(passed,)), USUAL).land == passed
+    red = FailingRun(frozenset({1, 2}), frozenset({1, 2}))
+    assert plan(beside_agents(2, passed=(passed,), failures=(red,)), USUAL).land is None
+    assert plan(beside_agents(2, passed=(passed,), failures=(replace(red, on_base=False),)), USUAL).land == passed
+
+
+def test_member_of_agents_yields_until_people_need_it_or_it_has_waited() -> None:
+    """P3, P5: with what is after it, with others of its failed run, and after six usual runs and its own time."""
+
+    def tested(state: Trains, now: float = 0.0) -> list[tuple[int, ...]]:
+        return [each.content for each in plan(state, now).start]
+
+    state = beside_agents(1)
+    assert tested(state) == [(1, 2)]
+    of_people, agents = state.queue[:2], state.queue[2:]
+    assert tested(replace(state, queue=(*of_people[:1], replace(of_people[1], after=(3,)), *agents))) == [(1, 3, 2)]
+    waits = replace(state, queue=(*of_people, replace(agents[0], after=(2,)), *agents[1:]), slots=3)
+    assert tested(waits) == [(1,), (1, 2), (4, 5)]
+    waited = replace(state, queue=(*of_people, replace(agents[0], yields_until=1.0), *agents[1:]))
+    assert tested(waited, USUAL * 5.9) == [(1, 2)]
+    assert tested(waited, USUAL * 6.1) == [(1, 2, 3)]
+    both = FailingRun(frozenset({3, 4}), frozenset({3, 4}))
+    assert tested(replace(waited, failures=(both,)), USUAL * 5.9) == [(1, 2)]
+    assert tested(replace(waited, failures=(both,)), USUAL * 6.1) == [(3,)]
+    run = TrainRun(1, (3, 4), frozenset({3, 4}), USUAL * 6)
+    assert plan(replace(waited, runs=(run,)), USUAL * 6.1) == Plan()
+
+
+def test_runs_that_agents_saved_pay_for_runs_of_agents_alone() -> None:
+    """P5: a person's run costs agents nothing, and their failures cost people no slot."""
+    state = beside_agents(6, saved=-9.0, saved_by_agents=4.0)
+    runs = [each.content for each in plan(state, USUAL * 2).start]
+    assert [sum(each[0] > 2 for each in runs), len(runs)] == [3, 4]
+    state = replace(state, queue=tuple(replace(each, yields_until=None) for each in state.queue))
+    assert len(plan(state, USUAL * 2).start) == 1

@@ -55,6 +55,9 @@ def play(data: st.DataObject, members: int, slots: int, bad: set[int], pairs: se
     No plan follows another one without a new fact.
     """
     driver = CheckedDriver(trains(members, slots), bad)
+    agents = data.draw(st.dictionaries(st.integers(1, members), st.floats(0, 20 * USUAL), max_size=members))
+    queue = [replace(each, yields_until=agents.get(each.id)) for each in driver.trains.queue]
+    driver.trains = replace(driver.trains, queue=tuple(queue))
     hotfixes = data.draw(st.sets(st.integers(1, members), max_size=2))
     queue = sorted(driver.trains.queue, key=lambda each: each.id not in hotfixes)
     late = [replace(each, preempts=True) for each in queue if each.id in hotfixes]
@@ -125,6 +128,37 @@ def test_same_log_gives_the_same_plans(data: st.DataObject, members: int, slots:
         driver.finish(choose)
         played.append(driver.plans)
     assert played[0] == played[1]
+
+
+class BesideAgents(Driver):
+    """Fails if a plan for people is another one beside agents, whose runs have begun in every free slot."""
+
+    def _carry_out(self, made: Plan) -> None:
+        agents = tuple(Member(number, 0.0, yields_until=1e9) for number in range(100, 130))
+        free = range(self.trains.slots - len(self.trains.runs))
+        busy = tuple(
+            TrainRun(1000 + each, (100 + each,), frozenset({100 + each}), self.now - USUAL / 2) for each in free
+        )
+        queue = (*agents[:15], *self.trains.queue, *agents[15:])
+        beside = plan(replace(self.trains, queue=queue, runs=(*self.trains.runs, *busy)), self.now)
+        assert (beside.land, beside.eject) == (made.land, made.eject)
+        if made.land is None and not made.eject:
+            ended = {each for each in beside.cancel if each >= 1000}
+            assert {*beside.cancel} - ended == {*made.cancel}
+            assert len(ended) == max(0, len(made.start) - len(made.cancel))
+            assert beside.start[: len(made.start)] == made.start
+            assert all(each.content[0] >= 100 and min(each.content) >= 100 for each in beside.start[len(made.start) :])
+        super()._carry_out(made)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(1, 12), st.sampled_from((1, 2, 4)))
+def test_agents_change_nothing_of_what_is_planned_for_people(data: st.DataObject, members: int, slots: int) -> None:
+    """P5: no run of people has a member of agents that yields, or waits for a run of theirs that has hardly begun."""
+    bad = data.draw(st.sets(st.integers(1, members), max_size=4))
+    driver = BesideAgents(trains(members, slots), bad)
+    driver.finish()
+    assert {*driver.ejected} == bad
 
 
 @settings(max_examples=60, deadline=None)

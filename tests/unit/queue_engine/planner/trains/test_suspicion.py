@@ -30,7 +30,7 @@ def failed(*suspects: frozenset[int]) -> tuple[FailingRun, ...]:
 def by_brute_force(state: Trains) -> dict[int, float]:
     """Weigh every combination of bad members by how well it explains the failed runs."""
     members = [each.id for each in state.queue]
-    prior, flakes = state.estimates.chance(False), state.estimates.flake_chance
+    prior, flakes = state.estimates.fails.share, state.estimates.flake_chance
     weights: dict[frozenset[int], float] = {}
     for kinds in product((True, False), repeat=len(members)):
         bad = frozenset(member for member, is_bad in zip(members, kinds, strict=True) if is_bad)

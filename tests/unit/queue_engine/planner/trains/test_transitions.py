@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from queue_engine.planner.trains.model import FailingRun, TrainRun, Trains
-from queue_engine.planner.trains.transitions import base_pushed, ejected, removed, run_failed, run_landed, run_passed
+from queue_engine.planner.trains.model import FailingRun, Member, TrainRun, Trains
+from queue_engine.planner.trains.transitions import (
+    base_pushed,
+    ejected,
+    removed,
+    run_cancelled,
+    run_failed,
+    run_landed,
+    run_passed,
+)
 from tests.unit.queue_engine.planner.trains.examples import trains
 
 
@@ -123,3 +131,15 @@ def test_saved_runs_count_landings_and_ejections_against_runs() -> None:
     for _ in range(100):
         state = run_failed(replace(state, runs=(run(5, 1),)), run(5, 1))
     assert state.saved == -32
+
+
+def test_runs_and_members_of_agents_are_counted_apart() -> None:
+    """P5: that agents' runs fail says nothing of how many runs people may have."""
+    members = (Member(1, 0.0), Member(2, 0.0, yields_until=9.0))
+    state = replace(with_runs(run(1, 1), run(2, 2)), queue=members)
+    ended = run_cancelled(run_failed(state, run(2, 2)), run(1, 1))
+    assert (ended.saved, ended.saved_by_agents) == (-1, -1)
+    only_agents = ejected(run_failed(state, run(2, 2)), members[1])
+    assert (only_agents.saved, only_agents.saved_by_agents > 0) == (0, True)
+    landed = run_landed(run_passed(state, run(1, 1), 1.0), run(1, 1))
+    assert (landed.saved > -1, landed.saved_by_agents) == (True, 0)
