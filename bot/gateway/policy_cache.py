@@ -395,12 +395,12 @@ class Policies:
         own, shared = await self._generations(repository)
         self._forget_outdated_rules(repository.id, own)
         fetch = partial(self._files.configuration, repository, branch)
-        found = await self._read(own_file(repository, branch), own, fetch)
+        found = await self._read(own_file(repository, branch), own, partial(fetch_file, fetch, None))
         if found is not None or self._shared is SharedConfig.OFF:
             return found
         fetch = partial(self._files.organisation_configuration, repository)
         reviewed = partial(self._files.organisation_configuration_is_reviewed, repository)
-        return await self._read(shared_file(repository), shared, fetch, reviewed)
+        return await self._read(shared_file(repository), shared, partial(fetch_file, fetch, reviewed))
 
     async def _generations(self, repository: Repository) -> tuple[int, int]:
         """Return the generations of the repository and of the shared one, which any process may have increased."""
@@ -416,17 +416,11 @@ class Policies:
             self._used_generations[repository_id] = generation
             self._forget_rules(repository_id)
 
-    async def _read(
-        self,
-        file: File,
-        generation: int,
-        fetch: Callable[[], Awaitable[str | None]],
-        reviewed: Callable[[], Awaitable[bool]] | None = None,
-    ) -> Found | None:
+    async def _read(self, file: File, generation: int, fetch: Callable[[], Awaitable[ConfigFile]]) -> Found | None:
         async with self._locks.setdefault(file.key, asyncio.Lock()):
             known = self._cached(file.key, generation)
             if known is None:
-                loaded = await self._load(file, generation, fetch, reviewed)
+                loaded = await self._load(file, generation, fetch)
                 known = _CachedFile(await self._reader.parse(file, loaded), generation)
                 self._cache[file.key] = known
             return known.found
@@ -435,20 +429,14 @@ class Policies:
         known: _CachedFile | None = self._cache.get(key)
         return known if known is not None and known.generation == generation else None
 
-    async def _load(
-        self,
-        file: File,
-        generation: int,
-        fetch: Callable[[], Awaitable[str | None]],
-        reviewed: Callable[[], Awaitable[bool]] | None,
-    ) -> ConfigFile:
+    async def _load(self, file: File, generation: int, fetch: Callable[[], Awaitable[ConfigFile]]) -> ConfigFile:
         """Load the file from the database, else from GitHub."""
         row, now = row_of(file.key), self._clock.now()
         since = max(now - _SHARED_FOR, self._forgotten.get(row, now - _SHARED_FOR))
         async with self._store.reading() as tx:
             found = await tx.configuration_files.find(row, generation, since=since)
         if found is None:
-            found = await fetch_file(fetch, reviewed)
+            found = await fetch()
             async with self._store.transaction() as tx:
                 await tx.configuration_files.put(row, generation, found, now)
         return found

@@ -128,16 +128,14 @@ WAITS: Mapping[WaitReason, ReasonText] = {
         "Wait for the new commit.",
     ),
     WaitReason.CHECKS_PENDING: ReasonText(
-        "Its required checks have not all passed on top of {base} yet.",
-        "Wait for the checks.",
+        "Its required checks have not all passed on top of {base} yet.", "Wait for the checks."
     ),
     WaitReason.MERGING: ReasonText(
         "Its checks passed, and IMQ waits for GitHub to merge it into {base}.",
         "Wait for the merge.",
     ),
     WaitReason.GITHUB_FAILING: ReasonText(
-        "IMQ's requests to GitHub fail, and IMQ keeps retrying.",
-        "Wait until GitHub works again.",
+        "IMQ's requests to GitHub fail, and IMQ keeps retrying.", "Wait until GitHub works again."
     ),
     WaitReason.NEVER_QUEUED: ReasonText(
         "The pull request was never queued.",

@@ -34,9 +34,7 @@ from queue_engine.planner.decide import decide
 from queue_engine.rules.blockers import blockers_of, in_flight
 from queue_engine.rules.checks import head_checks, names_of
 from queue_engine.rules.checks import judge as judge_checks
-from queue_engine.rules.consent import (
-    head_branch_of,
-)
+from queue_engine.rules.consent import head_branch_of
 from queue_engine.rules.eligibility import Answer, NotReady, Reject
 from queue_engine.rules.priority import precedence_of
 from queue_engine.rules.readiness import wait_ended

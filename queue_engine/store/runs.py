@@ -143,10 +143,7 @@ _WAIT_FOR_CHECKS = (Reason.CHECKS_FAILED, Reason.CHECK_ABSENT, Reason.TESTED_ON_
 _UNDER_WAY = union_all(
     select(entries.c.repository_id, entries.c.head_sha, runs.c.candidate)
     .join(runs, runs.c.id == entries.c.run_id)
-    .where(
-        entries.c.repository_id.in_(_REPOSITORIES),
-        OF_OWN_HEAD,
-    ),
+    .where(entries.c.repository_id.in_(_REPOSITORIES), OF_OWN_HEAD),
     select(queues.c.repository_id, runs.c.base_tip, runs.c.candidate)
     .join(queues, queues.c.id == runs.c.queue_id)
     .where(queues.c.repository_id.in_(_REPOSITORIES), runs.c.candidate.is_not(None)),

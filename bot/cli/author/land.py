@@ -154,8 +154,9 @@ def land_all(
     repository: str,
     numbers: Sequence[int],
     priority: int | str | None,
-    wait: bool,
     timeout: float | None,
+    *,
+    wait: bool,
 ) -> ExitCode:
     """Queue these pull requests in this order and print each result; returns the first exit code that is not 0."""
     more = {} if priority is None else {"priority": priority}
@@ -318,7 +319,10 @@ def land(
     session = open_session(server, as_json=as_json)
     if len(numbers) > 1:
         chosen = repository or repository_of_clone(session, clone_or_stop())
-        raise SystemExit(int(_queue_all(session, chosen, numbers, priority, timeout, wait=wait)))
+        try:
+            raise SystemExit(int(land_all(session, chosen, numbers, priority, timeout, wait=wait)))
+        except KeyboardInterrupt:
+            stop(ExitCode.INTERRUPTED, "Stopped waiting. What is queued stays queued; `imq status` shows it.")
     found = None
     if by_branch := wait and not numbers:
         repository = repository or repository_of_clone(session, clone_or_stop())
@@ -369,21 +373,6 @@ def _has_landed(session: Session, found: FoundPullRequest, bound: str | None, an
         return False
     state = session.call("GET", f"{found.path}/queue")
     return bool(state.status == 200 and state.body["outcome"] == "landed")
-
-
-def _queue_all(
-    session: Session,
-    repository: str,
-    numbers: Sequence[int],
-    priority: int | str | None,
-    timeout: float | None,
-    *,
-    wait: bool,
-) -> ExitCode:
-    try:
-        return land_all(session, repository, numbers, priority, wait, timeout)
-    except KeyboardInterrupt:
-        stop(ExitCode.INTERRUPTED, "Stopped waiting. What is queued stays queued; `imq status` shows it.")
 
 
 def _head(found: FoundPullRequest, given: str | None) -> str | None:

@@ -81,6 +81,9 @@ _OF_EACH = 1_000
 
 _READ_AGAIN = ("content-type", "etag")
 
+Variables = Mapping[str, str] | None
+"""What a template is filled with."""
+
 
 class Replies:
     """The latest replies with an ETag, by key, within a bound of memory."""
@@ -376,13 +379,7 @@ class Connection:
         return page
 
     async def get(
-        self,
-        target: Target,
-        model: type[M],
-        template: str,
-        variables: Mapping[str, str] | None = None,
-        *,
-        fresh: bool = False,
+        self, target: Target, model: type[M], template: str, variables: Variables = None, *, fresh: bool = False
     ) -> M:
         """Read one object."""
         page = await self.call(target, Call("GET", template, variables or {}), fresh=fresh)
@@ -393,7 +390,7 @@ class Connection:
         target: Target,
         model: type[M],
         template: str,
-        variables: Mapping[str, str] | None = None,
+        variables: Variables = None,
         *,
         key: str | None = None,
         fresh: bool = False,
@@ -403,13 +400,7 @@ class Connection:
         return parse_list(model, page.data, key)
 
     async def items(
-        self,
-        target: Target,
-        model: type[M],
-        template: str,
-        variables: Mapping[str, str] | None = None,
-        *,
-        key: str | None = None,
+        self, target: Target, model: type[M], template: str, variables: Variables = None, *, key: str | None = None
     ) -> list[M]:
         """Read a list, all pages of it; `key` as above."""
         call = Call("GET", template, variables or {})

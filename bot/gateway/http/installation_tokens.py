@@ -216,9 +216,7 @@ class Tokens:
         self._refused: LRUCache[Scope, datetime] = LRUCache(_MAX_TOKENS)
         """Since when GitHub has accepted no token of a scope."""
         self._cache: TLRUCache[Scope, Token] = TLRUCache(
-            _MAX_TOKENS,
-            ttu=_use_until,
-            timer=lambda: clock.now().timestamp(),
+            _MAX_TOKENS, ttu=_use_until, timer=lambda: clock.now().timestamp()
         )
         self._previous: TTLCache[Scope, Token] = TTLCache(
             _MAX_TOKENS, _NEW_FOR.total_seconds(), timer=lambda: clock.now().timestamp()
