@@ -34,7 +34,6 @@ from queue_engine.domain.model import Repository
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
 from queue_engine.store.request_records import RequestKind, RequestRecord
-from queue_engine.store.tokens import Token
 
 MOST = 100
 """Pull requests of one call."""
@@ -170,7 +169,7 @@ class BulkRoutes(Routes):
             jobs = await _jobs(tx, process_id)
             first = BulkRequest.model_validate(jobs[0].request) if jobs else None
             repository = None if first is None else await tx.repositories.by_id(first.repository_id)
-        if first is None or repository is None or not _may_read(token, first):
+        if first is None or repository is None or not (token.grant.operator or budget_key(token) == first.owner):
             raise ApiError(404, _NONE_SUCH)
         if not await self._access.visible(token, [repository], []):
             raise ApiError(404, _NONE_SUCH)
@@ -280,10 +279,6 @@ async def _jobs(tx: Transaction, process_id: str) -> tuple[Job, ...]:
     """Return the jobs of a bulk call, in its order; none for a process of another kind."""
     found = (*await tx.jobs.get_results(process_id), *await tx.jobs.unfinished(process_id))
     return tuple(sorted((job for job in found if job.kind == BULK_CALL), key=lambda job: job.seq))
-
-
-def _may_read(token: Token, request: BulkRequest) -> bool:
-    return token.grant.operator or budget_key(token) == request.owner
 
 
 async def _nothing_to_finish(_tx: Transaction, _body: Any, _status: int) -> None:

@@ -141,7 +141,7 @@ async def _run(engine: Engine, request: web.Request, key: NewKey, handler: Handl
     try:
         async with kept(engine.clock, engine.lease, renew):
             response = await _answer(request, handler)
-        if not request[_CALL].finished and not _is_transient(response.status):
+        if not request[_CALL].finished and not (response.status >= 500 or response.status in _TRANSIENT):
             async with engine.store.transaction() as tx:
                 await tx.keys.finish(key, status=response.status, body=_content(response))
             request[_CALL].finished = True
@@ -189,10 +189,6 @@ def _key_header(request: web.Request) -> str | None:
     if given and not _KEY.fullmatch(given[0]):
         raise ApiError(400, "the Idempotency-Key must be 1 to 255 visible ASCII characters, such as a UUID")
     return given[0] if given else None
-
-
-def _is_transient(status: int) -> bool:
-    return status >= 500 or status in _TRANSIENT
 
 
 def _content(response: web.StreamResponse) -> Any:

@@ -22,7 +22,7 @@ from bot.doctor.webhook_probe import UNTRUSTED, WebhookProbe, probed
 from bot.gateway.gateway import Gateway
 from bot.gateway.schemas import InstallationAnswer, WebhookAnswer
 from bot.registration.manifest import read_manifest
-from notifications.sinks.sink import Sink, matches
+from notifications.sinks.sink import matches
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.clock import Clock
 from queue_engine.domain.errors import Forbidden, GitHubError, NotFound, Refused, Unauthorized
@@ -196,17 +196,13 @@ def sink_findings(host: HostFacts, repositories: Collection[str] | None) -> Iter
                 "People or programs miss these messages.",
                 f"Run `imq sinks test {sink.name}`, correct the receiver, and run `imq jobs retry` for its messages.",
             )
-        if repositories and not _matches_any(sink, repositories):
+        if repositories and not any(matches(sink, name) for name in repositories):
             yield _finding(
                 "sink_matches_nothing",
                 f"The sink {sink.name} matches no repository that the App sees.",
                 "It gets no message.",
                 f"Correct its repositories ({', '.join(sink.repositories)}), or remove it.",
             )
-
-
-def _matches_any(sink: Sink, repositories: Collection[str]) -> bool:
-    return any(matches(sink, name) for name in repositories)
 
 
 def _finding(code: str, finding: str, impact: str, remedy: str) -> Finding:

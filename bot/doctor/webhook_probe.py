@@ -112,7 +112,11 @@ class WebhookProbe:
         answered = body if isinstance(body, dict) else {}
         if status == 202 and answered.get("result") == "probed":
             if answered.get("app") != self.app_id:
-                return _another(address)
+                return _finding(
+                    "webhook_answered_by_another_imq",
+                    f"Another IMQ answers at {address}, for another App.",
+                    "Set the App's webhook URL to the address of this IMQ, or IMQ_PUBLIC_URL to its own.",
+                )
             proxy = answered.get("untrusted_proxy")
             return _untrusted(proxy) if isinstance(proxy, str) else None
         if status == 202 and answered.get("result") == "ignored":
@@ -161,14 +165,6 @@ def _parsed(content: bytes) -> Any:
         return json.loads(content)
     except ValueError:
         return None
-
-
-def _another(address: str) -> Finding:
-    return _finding(
-        "webhook_answered_by_another_imq",
-        f"Another IMQ answers at {address}, for another App.",
-        "Set the App's webhook URL to the address of this IMQ, or IMQ_PUBLIC_URL to its own.",
-    )
 
 
 def _untrusted(proxy: str) -> Finding:

@@ -171,7 +171,7 @@ class Snapshots(RepositoryApi):
             below=_below(found),
             decision=_decision(pull.review_decision),
             reviews=_reviews(pull),
-            code_owners=_code_owners(pull),
+            code_owners=tuple(name for each in pull.review_requests if each.as_code_owner and (name := _name(each))),
             review_requests=tuple(_name(each) or "a team or bot" for each in pull.review_requests),
             failing=_is_failing(_head(pull)),
             base_changed_at=max((each.created_at for each in pull.timeline_items), default=None),
@@ -323,11 +323,6 @@ def _is_failing(head: CommitPart | None) -> bool | None:
     """Whether any check of the head has failed, required or not; None where GitHub does not say."""
     checks = None if head is None else head.status_check_rollup
     return None if checks is None else checks.state in {"FAILURE", "ERROR"}
-
-
-def _code_owners(pull: PullPart) -> tuple[str, ...]:
-    """Name the code owners whose review GitHub requests, as far as it shows them: people, and teams as `owner/slug`."""
-    return tuple(name for each in pull.review_requests if each.as_code_owner and (name := _name(each)))
 
 
 def _name(request: ReviewRequestPart) -> str | None:

@@ -180,9 +180,10 @@ def _key_ids(signed: Mapping[str, Any]) -> Iterator[str]:
     return (each["keyid"] for each in signed["signatures"])
 
 
-def _beside(record: Record) -> dict[str, Any]:
-    """Return what a line says of a landing beside its passport."""
-    return {
+def landing_in(line: Record, keys: Keys) -> dict[str, Any]:
+    """Return the record that a line or an answer proves, with which the rest of it agrees. Raises PassportError."""
+    record = landing_of(line.get("envelopes") or (), keys)
+    within = {
         "commit": record["landed"]["commit"],
         "tree": record["landed"]["tree"],
         "repository_id": record["repository"]["id"],
@@ -190,12 +191,6 @@ def _beside(record: Record) -> dict[str, Any]:
         "number": record["members"][-1]["number"],
         "result": record["verdict"]["result"],
     }
-
-
-def landing_in(line: Record, keys: Keys) -> dict[str, Any]:
-    """Return the record that a line or an answer proves, with which the rest of it agrees. Raises PassportError."""
-    record = landing_of(line.get("envelopes") or (), keys)
-    within = _beside(record)
     if {name: line.get(name) for name in within} != within:
         raise PassportError(PassportErrorKind.CONTRADICTORY, "its passport is of another landing")
     return record

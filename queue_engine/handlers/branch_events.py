@@ -167,16 +167,11 @@ async def record_push(engine: Engine, queue: Queue, webhook: BranchPush) -> None
             return
         if webhook.sender is None and await _is_own_landing(change, queue, webhook.head_sha):
             return
-        if not await _is_new(change, webhook):
+        if not await change.tx.keys.record(_SCOPE, [(webhook.delivery, webhook.kind)], change.now):
             return
         data = {"by": webhook.sender, "before": webhook.before, "sha": webhook.head_sha}
         await change.record("landed_outside", queue, delivery=webhook.delivery, data=data)
     _log.info("landed_outside", repository=queue.repository.full_name, base_branch=queue.base_branch)
-
-
-async def _is_new(change: Change, webhook: BranchPush) -> bool:
-    """Remember the delivery; False if its push was recorded before."""
-    return bool(await change.tx.keys.record(_SCOPE, [(webhook.delivery, webhook.kind)], change.now))
 
 
 async def _is_own_landing(change: Change, queue: Queue, head_sha: str) -> bool:

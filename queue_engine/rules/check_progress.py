@@ -236,7 +236,7 @@ def _rank(timing: CheckTiming) -> tuple[bool, bool, str]:
 def _with(run: Run, timings: Mapping[str, CheckTiming]) -> Run:
     before = {timing.name: timing for timing in run.timings}
     kept = [_merged(before.get(name), timings[name]) for name in sorted(timings)]
-    return replace(run, timings=_limited(kept))
+    return replace(run, timings=tuple(kept[:MOST_CHECKS]))
 
 
 def _merged(before: CheckTiming | None, after: CheckTiming) -> CheckTiming:
@@ -249,10 +249,6 @@ def _merged(before: CheckTiming | None, after: CheckTiming) -> CheckTiming:
     if after.started is not None or before.ended not in {None, after.ended}:
         return after
     return replace(after, started=before.started)
-
-
-def _limited(timings: Sequence[CheckTiming]) -> tuple[CheckTiming, ...]:
-    return tuple(timings[:MOST_CHECKS])
 
 
 def _seconds(started: datetime, ended: datetime) -> float:

@@ -76,13 +76,9 @@ def fingerprint(value: object) -> str:
     """Return the SHA-256 of plain data that nothing changes; it depends on neither process nor order of sets."""
     kept = _FINGERPRINTS.get(id(value))
     if kept is None or kept[0] is not value:
-        kept = value, _fingerprint(value)
+        kept = value, sha256(json.dumps(_plain(value), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
         _FINGERPRINTS[id(value)] = kept
     return kept[1]
-
-
-def _fingerprint(value: object) -> str:
-    return sha256(json.dumps(_plain(value), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _plain(value: object) -> Any:

@@ -206,7 +206,12 @@ def _from_rulesets(rules: tuple[RuleAnswer, ...]) -> BranchRules:
     types = {rule.type for rule in rules}
     reviewed = [parse_answer(PullRequestRuleAnswer, rule.parameters or {}) for rule in rules if rule.type == _REVIEWED]
     return BranchRules(
-        required_checks=_ruled_checks(rules),
+        required_checks=frozenset(
+            RequiredCheck(check.context, _source(check.integration_id))
+            for rule in rules
+            if rule.type == "required_status_checks"
+            for check in parse_list(RulesetCheckAnswer, rule.parameters or {}, "required_status_checks")
+        ),
         native_queue="merge_queue" in types,
         linear_history="required_linear_history" in types,
         approvals=max((rule.required_approving_review_count for rule in reviewed), default=0),
@@ -240,15 +245,6 @@ def _protected_checks(protection: ProtectionAnswer) -> frozenset[RequiredCheck]:
     # `contexts` repeats the names of `checks`; alone it comes from servers that do not know `checks` yet.
     named = {check.name for check in checks}
     return frozenset(checks | {RequiredCheck(name, None) for name in required.contexts if name not in named})
-
-
-def _ruled_checks(rules: Iterable[RuleAnswer]) -> frozenset[RequiredCheck]:
-    return frozenset(
-        RequiredCheck(check.context, _source(check.integration_id))
-        for rule in rules
-        if rule.type == "required_status_checks"
-        for check in parse_list(RulesetCheckAnswer, rule.parameters or {}, "required_status_checks")
-    )
 
 
 def _ruled_methods(rules: Iterable[PullRequestRuleAnswer]) -> frozenset[MergeMethod] | None:
