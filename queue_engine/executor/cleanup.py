@@ -191,9 +191,9 @@ def tried_on(branch: str | None) -> int | None:
     return None if found is None else int(found[1])
 
 
-async def request_lost(change: Change, repository: Repository) -> None:
+async def request_lost(change: Change, repository: Repository, *, after: timedelta = timedelta(0)) -> None:
     """Enqueue the job that deletes the branches of runs that the database does not know."""
-    await change.enqueue(LOST_JOB, asdict(repository), repository.id, priority=-1, once=True)
+    await change.enqueue(LOST_JOB, asdict(repository), repository.id, at=change.now + after, priority=-1, once=True)
 
 
 class CandidateCleanup:
@@ -220,7 +220,7 @@ class CandidateCleanup:
             await self.cancel_workflows(repository, run.candidate or "", {run.branch, run.build_branch})
         if run.pull_request is not None:
             closing = self._engine.github.close_pull_request(repository, run.pull_request)
-            forbidden = await self._is_forbidden(repository, run.id, closing, outlasts=True)
+            forbidden = await self._is_refused_for_now(repository, run.id, closing)
         if job.request["branches"]:
             forbidden = await self._delete_branches(repository, run) or forbidden
         if forbidden and (again := until_permitted(job)) is not None:
@@ -296,7 +296,7 @@ class CandidateCleanup:
             else:
                 # A process that died may have merged the next member, and not stored that.
                 deleting = self.delete_own(repository, branch, tip, merged=(tip, left))
-            forbidden = await self._is_forbidden(repository, branch, deleting, outlasts=True) or forbidden
+            forbidden = await self._is_refused_for_now(repository, branch, deleting) or forbidden
         return forbidden
 
     async def remove(
@@ -306,10 +306,10 @@ class CandidateCleanup:
         github, forbidden = self._engine.github, False
         for draft in drafts:
             closing = github.close_pull_request(repository, draft)
-            forbidden = await self._is_forbidden(repository, draft, closing) or forbidden
+            forbidden = await self._is_refused_for_now(repository, draft, closing) or forbidden
         for branch in branches:
             deleting = self.delete_own(repository, branch, made)
-            forbidden = await self._is_forbidden(repository, branch, deleting) or forbidden
+            forbidden = await self._is_refused_for_now(repository, branch, deleting) or forbidden
         return forbidden
 
     async def delete_own(
@@ -351,19 +351,14 @@ class CandidateCleanup:
         except (Forbidden, HeadConflict, Invalid, NotFound) as refusal:
             _log.info("runs_not_cancelled", repository=repository.full_name, commit=candidate, message=refusal.message)
 
-    async def _is_forbidden(
-        self, repository: Repository, what: object, request: Awaitable[object], *, outlasts: bool = False
-    ) -> bool:
-        """Make a request that GitHub may refuse; whether that may end: a permission lacks, or no rule explains it.
-
-        The latter only with `outlasts`: a job of `/try` that waits would refuse the next test of its pull request.
-        """
+    async def _is_refused_for_now(self, repository: Repository, what: object, request: Awaitable[object]) -> bool:
+        """Make a request that GitHub may refuse; whether that may end: a permission lacks, or no rule explains it."""
         try:
             await request
         except (Forbidden, HeadConflict, Invalid, MergeError, NotFound) as refusal:
             _log.info("not_cleaned_up", repository=repository.full_name, what=what, message=refusal.message)
             unexplained = isinstance(refusal, Invalid) and not _RULE.search(refusal.message)
-            return isinstance(refusal, Forbidden) or (outlasts and unexplained)
+            return unexplained or (isinstance(refusal, Forbidden) and refusal.lacking)
         return False
 
 

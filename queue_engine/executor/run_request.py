@@ -27,7 +27,7 @@ from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.candidate import EXISTS
-from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, try_branches, until_permitted
+from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, request_lost, try_branches
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.trains.memory import from_json
 from queue_engine.rules.checks import judge, run_checks
@@ -42,6 +42,9 @@ _LIMIT = timedelta(days=2)
 """The longest test: IMQ keeps the reply, which has its state, for three days (`idempotency.KEPT`)."""
 _FIRST, _LONGEST = timedelta(seconds=15), timedelta(minutes=5)
 """How long IMQ waits before it reads the checks again, twice as long each time; and at most."""
+
+_ENDED = timedelta(minutes=1)
+"""After which the job of a test has ended: until then its branches are not lost."""
 
 _Ended = tuple[ReplyKind, str]
 """The result: its kind, and the checks that failed, or why there is none."""
@@ -100,22 +103,21 @@ class RunRequests:
         try:
             if answer is None or at is None:
                 # IMQ forgets replies after a while, and a permission or shadow mode may have kept the branches longer.
-                forbidden = await self._clean(
-                    repository, number, {"base_branch": job.request["base_branch"]}, cancels=False
-                )
-                return until_permitted(job) if forbidden else None
+                await self._clean(repository, number, {"base_branch": job.request["base_branch"]}, cancels=False)
+                return None
             facts = _begun(answer.replies[at].facts)
             policy = await self._engine.policies.of(repository, facts["base_branch"])
             result = await self._result(repository, number, facts, policy)
             ended = result is not None and result[0] is ReplyKind.TRY_ENDED
-            forbidden = result is not None and await self._clean(repository, number, facts, cancels=ended)
+            if result is not None:
+                await self._clean(repository, number, facts, cancels=ended)
         except WriteRefused:
             return Hold(TRY_AGAIN)
         async with self._engine.change() as change:
             await self._put(change, job, policy, at, facts, result)
         if result is not None:
             _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
-            return until_permitted(job) if forbidden else None
+            return None
         return Hold(min(_LONGEST, _FIRST * 2 ** min(job.claims, 8)))
 
     async def give_up(self, job: Job) -> Hold | None:
@@ -131,10 +133,10 @@ class RunRequests:
             result = ReplyKind.TRY_ENDED, "IMQ gave up, as every attempt failed"
             await self._put(change, job, policy, at, facts | {"gave_up": True}, result)
         try:
-            forbidden = await self._clean(repository, number, facts, cancels=True)
+            await self._clean(repository, number, facts, cancels=True)
         except WriteRefused:
             return Hold(TRY_AGAIN)
-        return until_permitted(job) if forbidden else None
+        return None
 
     async def _result(
         self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy
@@ -296,13 +298,18 @@ class RunRequests:
         why = "its checks did not end in time" if verdict.reported else "no check reported on it"
         return ReplyKind.TRY_ENDED, why
 
-    async def _clean(self, repository: Repository, number: int, facts: dict[str, Any], *, cancels: bool) -> bool:
-        """Delete branches, close the draft and, with `cancels`, end workflow runs; whether a permission is missing."""
+    async def _clean(self, repository: Repository, number: int, facts: dict[str, Any], *, cancels: bool) -> None:
+        """Delete branches, close the draft and, with `cancels`, end workflow runs.
+
+        What GitHub refuses for now is left to the job of lost branches: this one would keep others from a test.
+        """
         branches = try_branches(facts["base_branch"], number)
         if cancels and "candidate" in facts:
             await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
         drafts = [facts["draft"]] if facts.get("draft") is not None else []
-        return await self._cleanup.remove(repository, branches, drafts, made=facts.get("built"))
+        if await self._cleanup.remove(repository, branches, drafts, made=facts.get("built")):
+            async with self._engine.change() as change:
+                await request_lost(change, repository, after=_ENDED)
 
     async def _put(
         self,

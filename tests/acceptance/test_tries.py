@@ -290,6 +290,10 @@ async def test_test_that_lacks_a_permission_at_its_end_leaves_no_branch(world: W
     await world.pass_time(SOON)
     assert "passed. It queued nothing." in world.comment(pull)
     assert len(branches(world)) == 2
+    await say(world, pull, "/try", by="mona")
+    await world.pass_time(timedelta(minutes=2))
+    assert "under way" not in world.comment(pull)
+    assert "needs contents=write" in world.comment(pull), "the true reason"
     world.grant("contents", "write")
     await world.pass_time(timedelta(hours=2))
     assert branches(world) == []

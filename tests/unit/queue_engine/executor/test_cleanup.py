@@ -18,7 +18,8 @@ from queue_engine.store import Store
 from tests.unit.queue_engine.examples import NOW, REPOSITORY, workflow_run
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
 
-DENIED = Forbidden("Resource not accessible by integration", status=403)
+DENIED = Forbidden("Resource not accessible by integration", status=403, lacking=True)
+RULED = Forbidden("Repository rule violations found", status=403)
 MOVED = HeadConflict("Reference update failed", status=422)
 UNEXPLAINED = Invalid("Request cannot be processed at this time.", status=422)
 
@@ -99,21 +100,27 @@ async def test_run_is_kept_while_github_may_delete_one_of_its_branches_later(
     assert not await is_kept(store, run)
 
 
-@pytest.mark.parametrize("words", ["Repository rule violations found\n\nNew.", "Cannot delete this protected branch"])
-async def test_branch_that_a_rule_keeps_is_asked_about_once(store: Store, words: str) -> None:
-    """P7: each further request would be refused as well."""
-    refused = [Invalid(words, status=422)] * 2
-    github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=refused)
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Invalid("Repository rule violations found\n\nNew.", status=422),
+        Invalid("Cannot delete this protected branch", status=422),
+        RULED,
+    ],
+)
+async def test_branch_that_a_rule_keeps_is_asked_about_once(store: Store, refused: Exception) -> None:
+    """P7: each further request would be refused as well. No permission is missing."""
+    github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=[refused] * 2)
     state, run = await ended(store, github)
     assert await cleaned(state, run) is None
     assert not await is_kept(store, run)
 
 
-@pytest.mark.parametrize(("refused", "waits"), [(DENIED, True), (UNEXPLAINED, False)])
-async def test_branches_of_a_test_by_command_wait_for_a_permission_alone(
+@pytest.mark.parametrize(("refused", "waits"), [(DENIED, True), (UNEXPLAINED, True), (RULED, False)])
+async def test_branches_of_a_test_by_command_are_left_to_another_job_unless_a_rule_keeps_them(
     store: Store, refused: Exception, waits: bool
 ) -> None:
-    """P5: while its job waits, the next test of that pull request is refused. A later sweep finds what it left."""
+    """P5: if its own job waited, the next test of that pull request would be refused."""
     github = TrainGitHub(update_refs=DENIED, branch_tip=SimpleNamespace(sha="c1"), delete_branch=[refused])
     state, _ = await ended(store, github)
     cleanup = CandidateCleanup(state.engine)
