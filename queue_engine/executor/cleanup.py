@@ -32,6 +32,7 @@ from queue_engine.domain.errors import (
     Invalid,
     MergeError,
     NotFound,
+    Refused,
     WriteRefused,
     naming,
 )
@@ -59,6 +60,9 @@ _POLLS, _POLL_AFTER = 5, timedelta(seconds=10)
 
 CLEAN_JOB = "clean_candidate"
 """Kind of the job that deletes the branches of a run that ended, and closes its pull request."""
+
+_BELIEVED = 3
+"""After so many failed tries of a job a 422 in unknown words is GitHub's answer."""
 
 _FORBIDDEN, _NEWER = "forbidden", "it has newer commits"
 
@@ -120,6 +124,8 @@ class Cleanup:
             if kept is None and not await _delete_at(github, repository, pull.head_branch, head):
                 kept = _NEWER
         except (Forbidden, Invalid, NotFound) as refusal:
+            if _is_unexplained(refusal) and job.attempt < _BELIEVED:
+                raise Refused(refusal.message, status=refusal.status) from refusal
             kept = refusal.message
         event = "branch_deleted" if kept is None else "branch_kept"
         _log.info(event, repository=repository.full_name, number=number, why=kept)
@@ -164,6 +170,10 @@ async def _delete_at(github: GitHub, repository: Repository, branch: str, tip: s
 
 _RULE = re.compile("rule violations|cannot delete|protected branch", re.IGNORECASE)
 """GitHub's words, with 422, for a branch that a rule keeps; other words may come from GitHub in trouble."""
+
+
+def _is_unexplained(refusal: GitHubError) -> bool:
+    return isinstance(refusal, Invalid) and not _RULE.search(refusal.message)
 
 
 def until_permitted(job: Job) -> Hold | None:
@@ -357,8 +367,7 @@ class CandidateCleanup:
             await request
         except (Forbidden, HeadConflict, Invalid, MergeError, NotFound) as refusal:
             _log.info("not_cleaned_up", repository=repository.full_name, what=what, message=refusal.message)
-            unexplained = isinstance(refusal, Invalid) and not _RULE.search(refusal.message)
-            return unexplained or (isinstance(refusal, Forbidden) and refusal.lacking)
+            return _is_unexplained(refusal) or (isinstance(refusal, Forbidden) and refusal.lacking)
         return False
 
 

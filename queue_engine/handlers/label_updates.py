@@ -17,6 +17,7 @@ from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.requests import is_guarded_head
+from queue_engine.planner.merge_errors import explains_update
 from queue_engine.rules.eligibility import may_queue
 
 UPDATES_JOB = "label_updates"
@@ -27,6 +28,9 @@ MOST = 20
 
 SETTLED = timedelta(minutes=1)
 """How long after a push: a queue that lands one pull request after the other pushes often."""
+
+SHOWN = timedelta(seconds=15)
+"""How long after a label: GitHub's list, and its history of the pull request, may not show it before."""
 
 _log = structlog.get_logger("imq.label_updates")
 
@@ -42,7 +46,7 @@ class LabelUpdates:
         async with self._engine.change() as change:
             queue = await change.tx.queues.find_or_create(repository, branch, change.now)
             await change.tx.queues.note_label_updates(queue.id, True)
-            await _request(change, queue, change.now)
+            await _request(change, queue, change.now + SHOWN)
 
     async def pushed(self, repository: Repository, branch: str) -> None:
         """Request the updates after a push to a base branch."""
@@ -53,8 +57,11 @@ class LabelUpdates:
                 await _request(change, queue, change.now + SETTLED)
 
     async def update(self, job: Job) -> None:
-        """Update the pull requests with the label that are in no queue. It may run twice. Raises GitHubError."""
-        engine = self._engine
+        """Update the pull requests with the label that are in no queue. It may run twice. Raises GitHubError.
+
+        An update that GitHub refuses without a known cause keeps none of the others from theirs, and is tried again.
+        """
+        engine, refused = self._engine, list[Refused]()
         async with engine.store.reading() as tx:
             queue = await tx.queues.get(job.request["queue_id"])
         if queue is None:
@@ -68,7 +75,12 @@ class LabelUpdates:
             async with engine.store.reading() as tx:
                 queued = {entry.number for entry in await tx.entries.of_repository(repository.id) if entry.is_ready}
             for pull in [each for each in wanted if each.number not in queued][:MOST]:
-                await self._update(repository, pull, policy)
+                try:
+                    await self._update(repository, pull, policy, final=job.attempt >= policy.update_refusals)
+                except Refused as refusal:
+                    refused.append(refusal)
+        if refused:
+            raise refused[0]
 
     async def _labeled(self, queue: Queue, label: str | None) -> list[PullRequest]:
         """List the latest open pull requests with the label for this base branch."""
@@ -77,8 +89,11 @@ class LabelUpdates:
         latest = await self._engine.github.latest_pull_requests(queue.repository)
         return [each for each in latest if each.base_branch == queue.base_branch and has_label(each.labels, [label])]
 
-    async def _update(self, repository: Repository, pull: PullRequest, policy: Policy) -> None:
-        """Update one pull request, if who set the label may queue: IMQ pushes only for people who could push."""
+    async def _update(self, repository: Repository, pull: PullRequest, policy: Policy, *, final: bool) -> None:
+        """Update one pull request, if who set the label may queue: IMQ pushes only for people who could push.
+
+        `final`: a 422 in unknown words counts now. Raises Refused for what may pass.
+        """
         github, place = self._engine.github, {"repository": repository.full_name, "number": pull.number}
         last = await github.last_labeled_event(repository, pull.number, policy.update_label or "")
         if last is None or not last.by:
@@ -91,9 +106,9 @@ class LabelUpdates:
             return
         try:
             await github.update_branch(repository, pull.number, pull.head_sha)
-        except (Forbidden, Invalid, NotFound, Refused) as refusal:
-            if isinstance(refusal, Refused) and refusal.disorder is not None:
-                raise
+        except (Forbidden, Invalid, NotFound) as refusal:
+            if isinstance(refusal, Invalid) and not final and not explains_update(refusal.message):
+                raise Refused(refusal.message, status=refusal.status) from refusal
             # It is up to date, in conflict, or a fork that nobody else may push to: GitHub shows that to its author.
             _log.info("head_not_updated", why=refusal.message, **place)
         else:

@@ -1,12 +1,15 @@
 """`update_label` keeps open pull requests up to date outside the queue, for people who may queue."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.handlers import label_updates
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
 
 UPDATE = "keep-updated"
 UPDATES = "PUT /repos/{owner}/{repo}/pulls/{number}/update-branch"
@@ -129,3 +132,40 @@ async def test_pull_request_that_waits_outside_the_queue_is_updated_and_keeps_wa
     pull.review("APPROVED", by="rhea")
     await world.until(lambda: pull.merged, within=CI_TIME * 3)
     assert world.requests(UPDATES) == 2
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+@pytest.mark.parametrize("status", [400, 403, 422, 503])
+async def test_update_that_github_refuses_for_a_moment_is_made_later(
+    tmp_path: Path, status: int, lag: timedelta
+) -> None:
+    """P5: an answer of a proxy or of GitHub in trouble is no rule, and the other one is updated meanwhile."""
+    async with a_world(tmp_path, lag=lag) as world:
+        first, second = world.open("first"), world.open("second")
+        await configured(world)
+        body = {"message": "Resource not accessible by integration" if status == 403 else "Odd"}
+        place = re.compile(f"/pulls/{first.number}/update-branch$")
+        times = 2 if status == 422 else None
+        world.server.faults.add(Fault("fail", route=place, status=status, body=body, times=times))
+        for pull in (first, second):
+            pull.label(UPDATE, by="mona")
+        await world.pass_time(MINUTE * 4)
+        assert contains_base(world, second)
+        assert contains_base(world, first) is (status == 422)
+        world.server.faults.clear()
+        await world.pass_time(MINUTE * 20)
+        assert contains_base(world, first)
+
+
+@pytest.mark.thorough
+async def test_update_that_github_refuses_in_its_own_words_is_not_made_for_ever(world: World) -> None:
+    """P5, P7: after some tries a 422 in unknown words is its answer."""
+    pull = world.open("first")
+    await configured(world)
+    world.server.faults.add(Fault("fail", method="PUT", status=422, body={"message": "Odd"}, times=None))
+    pull.label(UPDATE, by="mona")
+    await world.pass_time(MINUTE * 60)
+    assert 3 <= world.requests(UPDATES) <= 4
+    async with world.bot.engine.store.reading() as tx:
+        assert await tx.dead_letters.count() == 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.executor.cleanup import BRANCH_JOB
 from tests.acceptance.choosing import AT_ONCE, configure, green, lands, leaves
 from tests.acceptance.world import CI_TIME, LABEL, World
@@ -142,6 +143,20 @@ async def test_branch_of_what_landed_is_deleted_where_that_is_wanted(world: Worl
     await lands(world, pull)
     assert "kept" in branches(world)
     assert "topic/one" not in branches(world)
+
+
+async def test_branch_whose_deletion_github_refuses_for_a_moment_is_deleted_later(world: World) -> None:
+    """P5: a 422 in unknown words is no rule at once."""
+    await configure(world, "merge: {delete_branch: true}\n")
+    pull, odd = await green(world, "topic"), {"message": "Odd"}
+    not_moved = {"data": {"updateRefs": None}, "errors": [{"type": "UNPROCESSABLE", **odd}]}
+    moves = Fault("fail", when=lambda call: "updateRefs" in str(call.body), status=200, body=not_moved, times=2)
+    world.server.faults.add(moves)
+    world.server.faults.add(Fault("fail", method="DELETE", route=re.compile("git/refs"), status=422, body=odd, times=2))
+    await lands(world, pull)
+    assert "topic" in branches(world)
+    await world.pass_time(timedelta(minutes=10))
+    assert "topic" not in branches(world)
 
 
 @pytest.mark.thorough
