@@ -290,17 +290,21 @@ async def test_check_run_from_before_shadow_mode_ends_although_the_pull_request_
     assert await world.contradictions() == []
 
 
+@pytest.mark.every_variant
+@pytest.mark.parametrize("merged", [True, False])
 async def test_check_run_from_before_shadow_mode_ends_although_only_a_reply_is_left_of_the_comment(
-    world: World,
+    world: World, merged: bool
 ) -> None:
-    """P6: a command was answered, and a person merged it, before a sweep had it queued again."""
+    """P6: a command was answered, and a person merged it or not, before a sweep had it queued again."""
     pull = await checked_until_shadow(world)
     pull.unlabel(LABEL, by="mona")
     await world.pass_time(timedelta(minutes=5))
     await configure(world, None)
     pull.comment("/why", by="mona")
-    pull.merge(by="rhea")
+    if merged:
+        pull.merge(by="rhea")
     await world.pass_time(timedelta(minutes=30))
+    assert [each.status for each in pull.check_runs if each.name == "IMQ"] == ["completed"]
     assert await world.contradictions() == []
 
 

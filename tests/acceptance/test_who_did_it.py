@@ -370,6 +370,7 @@ async def test_dismissal_is_named_as_long_as_the_approval_is_missing(tmp_path: P
         words = r"dismissed by robot\[bot\] \d+ s after IMQ's update"
         named = re.search(words, world.comment(pull))
         assert named is not None
+        assert [each.status for each in pull.check_runs if each.name == "IMQ"] == ["queued"], "it is not tested now"
         for act in (pull.convert_to_draft, pull.ready_for_review, lambda: pull.edit_title("Later", by="mona")):
             await world.pass_time(timedelta(hours=2))
             act()

@@ -18,6 +18,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.handlers.stale_comments import (
     STALE_COMMENTS_JOB,
     StaleComments,
+    correct_check_runs,
     newest,
     record_activity,
     request_sweep,
@@ -249,3 +250,37 @@ async def test_doubt_from_a_time_to_come_has_comments_checked_at_once(engine: En
         await change.tx.sweeps.done("database_doubted", NOW + HOUR)
         await request_sweep(change, REPOSITORY)
         assert await change.tx.jobs.unfinished(part) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (NoticeKind.FAILED, (NoticeKind.FAILED, Reason.CHECKS_FAILED)),
+        (NoticeKind.CHECKING, (NoticeKind.CANCELLED, Reason.NOT_QUEUED)),
+        (NoticeKind.NOT_READY, (NoticeKind.CANCELLED, Reason.NOT_QUEUED)),
+        (NoticeKind.ANSWERED, (NoticeKind.CANCELLED, Reason.NOT_QUEUED)),
+        (None, (NoticeKind.CANCELLED, Reason.NOT_QUEUED)),
+    ],
+)
+async def test_check_run_without_an_entry_ends_with_the_outcome_that_the_comment_has(
+    engine: Engine, words: NoticeKind | None, shown: tuple[NoticeKind, Reason]
+) -> None:
+    """P6: it has not ended beside an entry that left; words of a wait, or of a reply, are no outcome."""
+    its_own: dict[str, Any] = {"number": 1, "base_branch": "main", "head_sha": "h", "at": NOW}
+    async with engine.store.transaction() as tx:
+        await tx.repositories.refresh(REPOSITORY)
+        checking = Notice(kind=NoticeKind.CHECKING, **its_own)
+        await tx.outbox.want(OutboxKind.CHECK_RUN, REPOSITORY, 1, due=NOW, notice=checking)
+        item = await tx.outbox.claim(owner="w", now=NOW, lease=MINUTE)
+        assert item is not None
+        await tx.outbox.created(item, 5, "h")
+        await tx.outbox.done(item, NOW)
+        if words is not None:
+            reason = Reason.CHECKS_FAILED if words is NoticeKind.FAILED else None
+            known = Notice(kind=words, reason=reason, **its_own)
+            await tx.outbox.want(OutboxKind.COMMENT, REPOSITORY, 1, due=NOW, notice=known)
+    await correct_check_runs(engine, REPOSITORY)
+    async with engine.store.reading() as tx:
+        notice = await tx.outbox.wanted(OutboxKind.CHECK_RUN, REPOSITORY.id, 1)
+    assert notice is not None
+    assert (notice.kind, notice.reason) == shown
