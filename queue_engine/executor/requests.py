@@ -12,7 +12,16 @@ from contextlib import suppress
 from datetime import datetime
 from typing import NoReturn
 
-from queue_engine.domain.errors import Disorder, Forbidden, HeadConflict, Invalid, MergeError, NotFound, Refused
+from queue_engine.domain.errors import (
+    Disorder,
+    Forbidden,
+    GitHubError,
+    HeadConflict,
+    Invalid,
+    MergeError,
+    NotFound,
+    Refused,
+)
 from queue_engine.domain.facts import CheckReport, MergeMethod
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.port import GitHub, MergeState, PendingMerge
@@ -36,13 +45,18 @@ async def update(github: GitHub, entry: Entry, now: datetime) -> Facts:
     except (Forbidden, Invalid, Refused) as refusal:
         if named(refusal.message) is Reason.STACKED:
             return await _update_stacked(github, entry, refusal.message)
-        unknown = isinstance(refusal, Invalid) and not explains_update(refusal.message)
-        passing = Refused(refusal.message, status=refusal.status) if unknown else out_of_order(refusal)
+        passing = unexplained_update(refusal) or out_of_order(refusal)
         lasting = settled(entry.run, passing, now)
         if isinstance(lasting, Refused) and not await _closed_fork(github, entry, lasting):
             raise lasting from refusal
         return Facts(update_refused=refusal.message, update_forbidden=not isinstance(lasting, Invalid))
     return Facts()
+
+
+def unexplained_update(refusal: GitHubError) -> Refused | None:
+    """Return a refused update (422) as GitHub in trouble, if its words explain nothing."""
+    unknown = isinstance(refusal, Invalid) and not explains_update(refusal.message)
+    return Refused(refusal.message, status=refusal.status) if unknown else None
 
 
 async def is_guarded_head(github: GitHub, repository: Repository, branch: str) -> bool:

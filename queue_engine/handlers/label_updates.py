@@ -16,8 +16,7 @@ from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import has_label
 from queue_engine.effects.context import Change, Engine
-from queue_engine.executor.requests import is_guarded_head
-from queue_engine.planner.merge_errors import explains_update
+from queue_engine.executor.requests import is_guarded_head, unexplained_update
 from queue_engine.rules.eligibility import may_queue
 
 UPDATES_JOB = "label_updates"
@@ -107,8 +106,8 @@ class LabelUpdates:
         try:
             await github.update_branch(repository, pull.number, pull.head_sha)
         except (Forbidden, Invalid, NotFound) as refusal:
-            if isinstance(refusal, Invalid) and not final and not explains_update(refusal.message):
-                raise Refused(refusal.message, status=refusal.status) from refusal
+            if not final and (passing := unexplained_update(refusal)) is not None:
+                raise passing from refusal
             # It is up to date, in conflict, or a fork that nobody else may push to: GitHub shows that to its author.
             _log.info("head_not_updated", why=refusal.message, **place)
         else:
