@@ -31,6 +31,7 @@ from queue_engine.domain.notice import WAITING, kind_of
 from queue_engine.domain.policy import CommentPolicy, has_label
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import PULL_REQUEST_JOB, read_again
 from queue_engine.effects.renames import named_by
@@ -322,6 +323,8 @@ class Reconciler:
             if case.entry is not None:
                 await revalidate(self._engine, case)
             elif job.request["new"]:
+                if await self._has_label_webhook(repository, number):
+                    return
                 late = bool(job.request.get("webhook_is_late"))
                 # A label whose webhook has not come is later than the requests whose webhooks have (P3).
                 attempt = attempt_of(job)
@@ -331,6 +334,20 @@ class Reconciler:
                 await handle_enqueue_request(self._engine, request)
             else:
                 await settle_pending_merge(self._engine, repository, number)
+
+    async def _has_label_webhook(self, repository: Repository, number: int) -> bool:
+        """Whether a webhook of a trigger label waits behind this job: it gives the label its place in the order (P3).
+
+        GitHub's time of the label, which counts for a lost webhook, is before the arrival of earlier labels' webhooks.
+        """
+        async with self._engine.store.reading() as tx:
+            waiting = await tx.jobs.unfinished(f"{repository.id}:{number}")
+        for each in waiting:
+            if each.kind == WEBHOOK_JOB and each.request["kind"] == "labeled":
+                policy = await self._engine.policies.of(repository, each.request["branch"])
+                if policy.has_trigger_label([each.request["label"]]):
+                    return True
+        return False
 
     async def sweep_lost_label(self, job: Job) -> Hold | None:
         """Judge a label whose webhook did not come in time, in the order of the webhooks about its pull request.

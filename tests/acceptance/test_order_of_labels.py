@@ -11,6 +11,7 @@ from github_emulator import Fault
 from queue_engine.admission.request_order import EARLIER_REQUEST
 from queue_engine.core.jobs.job import Job
 from queue_engine.core.jobs.job_store import Jobs
+from queue_engine.effects.record import read_again
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 SECOND = timedelta(seconds=1)
@@ -91,6 +92,25 @@ async def claimed_elsewhere(world: World, *, owner: str = "other") -> tuple[Job,
     async with world.bot.database.transaction() as connection:
         jobs = Jobs(connection)
         return await jobs.claim_some(5, owner=owner, now=world.clock.now(), lease=30 * SECOND)
+
+
+async def test_label_whose_webhook_comes_before_its_sweep_ends_has_the_place_of_that_webhook(world: World) -> None:
+    """By GitHub's time of the label it would land before earlier labels, which count from when their webhooks came."""
+    first, second, third = [world.open(name) for name in ("first", "second", "third")]
+    await world.pass_time(CI_TIME * 2)
+    first.label(LABEL, by="mona")
+    await world.settle()
+    async with world.bot.engine.change() as change:
+        repository = (await change.tx.queues.all())[0].repository
+        await read_again(change, repository, third.number, new=True)
+    second.label(LABEL, by="mona")
+    third.label(LABEL, by="mona")
+    await world.github.schedule.run_due()
+    await world.until(lambda: all(pull.merged for pull in (first, second, third)), within=CI_TIME * 8)
+    assert world.landed() == [pull.number for pull in (first, second, third)]
+    async with world.bot.engine.store.reading() as tx:
+        (queued,) = [e for e in await tx.timeline.of_pull_request(repository.id, third.number) if e.event == "queued"]
+    assert queued.delivery is not None
 
 
 async def test_label_that_this_process_has_not_answered_lands_before_later_ones(world: World) -> None:
