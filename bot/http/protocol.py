@@ -74,10 +74,9 @@ class ClientConnection(web.RequestHandler):
 
     def drop(self) -> None:
         """End the connection at once."""
-        transport = self.transport
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
         self._ended()
-        if isinstance(transport, asyncio.WriteTransport):
-            transport.abort()
 
     def begin(self, payload: StreamReader) -> None:
         """Begin to handle a request whose header is complete; `payload` is its body."""
@@ -100,7 +99,12 @@ class ClientConnection(web.RequestHandler):
         self._ended()
 
     def data_received(self, data: bytes) -> None:
-        """Receive bytes from the client, unless its connection was dropped for them."""
+        """Receive bytes from the client, unless its connection was dropped for them.
+
+        aiohttp calls this without bytes, too, when a body is taken that it had stopped to read. A drop takes one.
+        """
+        if self.transport is None or self.transport.is_closing():
+            return
         if not self._handling and self._timer is None and self._has_whole_body():
             self._drop_after(self._limits.header)
         size = len(data) if self._handling else len(data) * _HEADER_COPIES

@@ -164,6 +164,19 @@ async def test_bytes_of_an_unfinished_request_are_given_back_with_its_connection
     assert (bench.all._held, len(bench.all)) == (0, 0)
 
 
+async def test_drop_of_a_body_that_is_read_no_further_disturbs_nobody(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Freeing the body has aiohttp parse on: the client whose bytes were too many lost its connection by an error."""
+    bench.connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n")
+    await bench.begun.acquire()
+    for _ in range(20):
+        bench.connection.data_received(b"a" * 16_000)
+    monkeypatch.setattr(bench.all, "_limits", Limits(held_bytes=1000, unfinished_bytes=1000))
+    bench.all.received(1)
+    assert (bench.wire.ended, bench.all._held, len(bench.all)) == (["abort"], 1, 0)
+
+
 async def test_bytes_of_a_request_at_work_are_counted_until_it_is_done(bench: Bench) -> None:
     """They are in memory although its client has gone: a crowd that does not wait for answers is bounded, too."""
     bench.connection.data_received(HEAD)
