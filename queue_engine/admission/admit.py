@@ -1,7 +1,7 @@
 """Admit pull requests: read the facts, check the eligibility, and store the result."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -45,6 +45,8 @@ from queue_engine.store.shadow_pulls import Shadow
 
 _log = structlog.get_logger("imq.admission")
 
+_COMES_WITHIN = timedelta(seconds=30)
+"""How long a webhook may take. Its label counts from when it comes, so a newer label that a sweep finds comes later."""
 
 Admission = Entry | Answer
 """The result of an enqueue request: the queued entry, or the answer of the eligibility check."""
@@ -145,8 +147,9 @@ async def _labeled(
                 return None
             request = replace(request, head_sha=UNKNOWN_HEAD)
         elif person is not None:
-            order = person.order(pull.labels, policy)
-            request = replace(request, arrived_at=last.at, source=person.source, order=order)
+            now, order = engine.clock.now(), person.order(pull.labels, policy)
+            arrived_at = last.at if last.at <= now - _COMES_WITHIN else now
+            request = replace(request, arrived_at=arrived_at, source=person.source, order=order)
     void = [
         label
         for label in pull.labels

@@ -113,6 +113,27 @@ async def test_label_whose_webhook_comes_before_its_sweep_ends_has_the_place_of_
     assert queued.delivery is not None
 
 
+async def test_label_that_a_sweep_finds_within_seconds_lands_after_earlier_ones_whose_webhooks_took_longer(
+    world: World,
+) -> None:
+    """They count from when their webhooks came, and its own has not come yet."""
+    front, first, second = [world.open(name) for name in ("front", "first", "second")]
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"moved.py": "moved\n"}, "Move the base", by="rhea")
+    front.label(LABEL, by="mona")
+    await world.settle()
+    world.github.webhooks.faults.delay(4 * SECOND, event="pull_request", action="labeled")
+    first.label(LABEL, by="mona")
+    await world.pass_time(2 * SECOND)
+    world.github.webhooks.faults.drop(event="pull_request", action="labeled")
+    second.label(LABEL, by="mona")
+    await world.pass_time(3 * SECOND)
+    async with world.bot.engine.change() as change:
+        await read_again(change, (await change.tx.queues.all())[0].repository, second.number, new=True)
+    await world.until(lambda: second.merged, within=CI_TIME * 8)
+    assert world.landed() == [pull.number for pull in (front, first, second)]
+
+
 async def test_label_that_this_process_has_not_answered_lands_before_later_ones(world: World) -> None:
     """Its job is under way, or failed and is not stored as such yet."""
     pulls = [world.open(name) for name in ("first", "second")]

@@ -164,7 +164,7 @@ async def test_bytes_of_an_unfinished_request_are_given_back_with_its_connection
     assert (bench.all._held, len(bench.all)) == (0, 0)
 
 
-async def test_drop_of_a_body_that_is_read_no_further_disturbs_nobody(
+async def test_drop_of_a_body_that_is_read_no_further_ends_no_other_connection(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Freeing the body has aiohttp parse on: the client whose bytes were too many lost its connection by an error."""
