@@ -179,10 +179,7 @@ def _refuses_outdated(facts: RepositoryFacts, rules: BranchRules) -> bool:
 def _refusing(
     facts: RepositoryFacts, rules: Sequence[tuple[int, str]], harmless: frozenset[str]
 ) -> list[tuple[RulesetBypass, list[str]]]:
-    """Return the rulesets that may refuse a push of IMQ's, each with those rules.
-
-    Sources disagree whether the mode `always` covers what an App pushes: only `exempt` is certain.
-    """
+    """Return the rulesets that may refuse a push of IMQ's, with those rules: only `exempt` is certain to bypass."""
     known = {each.id: each for each in facts.rulesets}
     found: dict[int, list[str]] = {}
     for ruleset, kind in rules:

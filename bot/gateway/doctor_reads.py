@@ -112,10 +112,7 @@ class DoctorReads:
         return RulesetBypass(name, organisation, answer.current_user_can_bypass, listed.id)
 
     async def push_rules(self, repository: Repository, branch: str, *, classic: bool) -> PushRules:
-        """Read `GET /repos/{owner}/{repo}/rules/branches/{branch}`, also of a branch that does not exist yet.
-
-        With `classic` also its protection; GitHub shows that of existing branches only.
-        """
+        """Read `GET /repos/{owner}/{repo}/rules/branches/{branch}`, and with `classic` the protection if it exists."""
         template = "/repos/{owner}/{repo}/rules/branches/{branch}?per_page=100"
         where = {"branch": branch}
         try:

@@ -123,10 +123,7 @@ def configure(
 
 
 class _OutageFilter(logging.Filter):
-    """Lets one line a minute pass for each fault of the database, and as many that say that a loop recovered.
-
-    In an outage every loop, request and delivery fails, each with a line of the same meaning.
-    """
+    """Lets one line a minute pass for each fault of the database, and as many about loops that recovered."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -145,10 +142,7 @@ class _OutageFilter(logging.Filter):
 
 
 def _summarize_faults(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Replace the traceback of a fault of the database or GitHub by a sentence.
-
-    A request that GitHub calls invalid keeps its traceback: IMQ should not have sent it.
-    """
+    """Replace the traceback of a fault of the database or GitHub by a sentence, but not of invalid requests."""
     given = event.get("exc_info")
     error = given[1] if isinstance(given, tuple) else given if isinstance(given, BaseException) else sys.exc_info()[1]
     if given and (fault := fault_of(error)) is not None:

@@ -76,10 +76,7 @@ _BROKEN = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 
 @cache
 def _reader() -> "type[YAML]":
-    """Import ruamel.yaml at the first file: it takes 2 MB, and many repositories have none.
-
-    It looks for no plug-ins on disk: for each small file that took a third of the time.
-    """
+    """Import ruamel.yaml (2 MB) at the first file, without its search for plug-ins, which takes long for each file."""
     from ruamel.yaml import YAML
 
     class _Reader(YAML):

@@ -67,10 +67,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _plain(node: Any, *, names: bool = False) -> Any:
-    """Remove pydantic's additions: titles of classes, and null as a default.
-
-    `names`: the keys of this node are the configuration's own, not words of JSON Schema.
-    """
+    """Remove pydantic's titles, and null as a default; `names`: the keys of this node are the configuration's own."""
     if isinstance(node, list):
         return [_plain(each) for each in node]
     if not isinstance(node, dict):

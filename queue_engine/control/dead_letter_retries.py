@@ -45,10 +45,7 @@ async def _record(
 
 
 async def retry_request(tx: Transaction, request: RequestStatus, now: datetime, *, by: str) -> bool:
-    """Make a failed request pending again for a person on a page; False if it is not failed any more.
-
-    The retry is itself a request of this person, so that IMQ knows the request once it is done.
-    """
+    """Make a failed request pending again, as a request of this person; False if it is not failed any more."""
     if request.letter_id is None or not await retry(tx, request.letter_id, Actor(by, "page"), now):
         return False
     if request.repository is not None and request.number is not None and request.id == request.letter_id:

@@ -83,10 +83,7 @@ async def contradicts(tx: Transaction, entry: Entry) -> bool:
 
 
 async def begins_quietly(tx: Transaction, entry: Entry, notice: Notice) -> bool:
-    """Whether a test begins whose comment shows this entry's progress and no outage, and lacks no train or rerun.
-
-    A check that the comment does not name, and for which the entry waits now, would make the comment false.
-    """
+    """Whether a test begins whose comment shows its progress, and no outage, other check, train or rerun."""
     if notice.kind not in _BEING_TESTED or entry.run.has_branch or entry.run.rerun_checks:
         return False
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, entry.repository.id, entry.number)

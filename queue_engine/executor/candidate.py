@@ -314,10 +314,7 @@ async def _explain_refused_branch(state: TrainState, run: Run, message: str) -> 
 
 
 async def _tested_before(state: TrainState, run: Run) -> bool:
-    """Apply the result of a run with the same tree, if there was one: CI tests none twice. Raises GitHubError.
-
-    A failure of one member alone is tested again where the plan asks for it: it may have flaked.
-    """
+    """Apply the result of a run with the same tree, unless it may have flaked. Raises GitHubError."""
     tree = run.members[-1].tree
     assert tree is not None
     key = await key_of(state, run)

@@ -324,10 +324,7 @@ class EntrySteps:
     async def on_error(
         self, entry: Entry, error: GitHubError, *, reading_pull: bool = False, requested: bool = False
     ) -> datetime | None:
-        """Handle an error of GitHub: wait within limits, read the pull request, or dequeue the entry.
-
-        `requested`: an update was requested, which counts as sent only once GitHub has answered.
-        """
+        """Handle an error of GitHub: wait, read or dequeue; a `requested` update counts once GitHub has answered."""
         now = self._engine.clock.now()
         if not isinstance(error, StaleRead | ReadLagError):
             _log.log(attempt_level(error), "github_error", number=entry.number, error=repr(error))

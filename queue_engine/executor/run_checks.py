@@ -423,10 +423,7 @@ async def _proving(state: TrainState, number: int, checks: _Checks) -> _Checks:
 
 
 async def _failure_of(state: TrainState, entry: Entry, failed: FailingChecks, checks: _Checks) -> FailingCheckFacts:
-    """Return what IMQ knows of the checks that failed in a run with this member, and on its own head.
-
-    The own head is read for a member that leaves, and for no other: its author sees whether the change passes alone.
-    """
+    """Return what IMQ knows of the failed checks; for a member that leaves also of those on its own head."""
     found = FailingCheckFacts(
         entry.queued_head,
         tuple(dict.fromkeys(each["name"] for each in checks)),

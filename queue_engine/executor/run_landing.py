@@ -309,10 +309,7 @@ def _obstacle(state: TrainState, entry: Entry | None, left: Sequence[RunMember])
 
 
 def _has_begun(state: TrainState, run: Run, entry: Entry) -> bool:
-    """Whether the landing continues: of one that another pass began, nothing may have been requested so far.
-
-    Then all members, and the checks, are verified again before anything lands.
-    """
+    """Whether another pass began the landing, and requested nothing: then all is verified again."""
     landed_any = any(each.landed_sha is not None for each in run.members)
     return landed_any or run.id in state.landing or entry.run.merge_requested_at is not None
 
@@ -393,10 +390,7 @@ async def stop_landing(state: TrainState, run: Run, why: str, *, tip: str | None
 
 
 def _may_count_later(run: Run, message: str) -> bool:
-    """Return whether GitHub, by its message, refuses to move the base for checks that it may count in a moment.
-
-    It counts none that a dispatch started (ThemeParks_JavaScript #37, hivecommons/hive #5286).
-    """
+    """Whether GitHub's message is about checks that it may count in a moment, unless a dispatch started them."""
     return misses_checks(message) and run.published_at is not None and run.trigger is not CandidateTrigger.DISPATCH
 
 
@@ -410,10 +404,7 @@ def _waits_on(state: TrainState, run: Run, limit: timedelta) -> Run | None:
 
 
 async def _still_passes(state: TrainState, run: Run) -> Run | None:
-    """Return the run if the checks of its candidate pass now; else it waits, or its tree is tested again.
-
-    Those that this pass has judged are not read again. Raises GitHubError.
-    """
+    """Return the run if its checks pass now, read unless this pass did; else it waits. Raises GitHubError."""
     if run.id in state.judged or run.published_at is None:
         return run
     verdict, proof = await read_again(state, run)

@@ -451,10 +451,7 @@ class TrainState:
             self.entries = tuple([await self._follow(change, before.get(each.id, each), each, runs) for each in found])
 
     async def _follow(self, change: Change, before: Entry, entry: Entry, runs: tuple[Run, ...]) -> Entry:
-        """Store that an entry is a member of the most advanced of these runs, and what changed by that.
-
-        `before` is the entry with its run as they were announced.
-        """
+        """Store that an entry, announced as `before`, is a member of the most advanced run, and what changed."""
         while (step := member_of(entry, runs, change.now)) is not None:
             shown = replace(entry, run=before.run)
             moved = (step.status, step.run.id) != (shown.status, shown.run.id)

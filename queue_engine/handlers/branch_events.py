@@ -80,10 +80,7 @@ class Branches:
         return served or webhook.default_branch or remembered
 
     async def _note_configuration(self, webhook: BranchPush, *, served: bool) -> None:
-        """Record who changed the configuration of a branch that counts, or may have by a push that lists not all.
-
-        The job of a webhook may run again; the action is recorded once.
-        """
+        """Record once who changed the configuration of a branch, or may have, by a push that lists not all."""
         if not self._matters(webhook, served=served) or (webhook.all_named and not webhook.config_named):
             return
         async with self._engine.change() as change:

@@ -156,10 +156,7 @@ class StaleComments:
         return any(policy.trains.enabled for policy in policies)
 
     async def _unlanded(self, repository: Repository, comments: Iterable[OwnComment]) -> frozenset[int]:
-        """Return the pull requests with a comment that says "Landed" which did not land. Raises GitHubError.
-
-        GitHub may mark as merged later what landed with a train; `executor/cleanup.py` follows that.
-        """
+        """Return the pull requests whose comment says "Landed", and that did not land. Raises GitHubError."""
         github, doubted = self._engine.github, {each.number for each in comments if is_landing(each)}
         async with self._engine.store.reading() as tx:
             for number in sorted(doubted):

@@ -69,10 +69,7 @@ def keeps_result(entry: Entry, facts: Facts, policy: Policy) -> bool | ReadFact:
 
 
 def tips_to_compare(entry: Entry, facts: Facts) -> tuple[str, str] | None:
-    """Return the commit of the base that was tested, and its tip.
-
-    A comparison shows both for certain, and has to before a merge. While checks run, a webhook's tip is enough.
-    """
+    """Return the commit of the base that was tested, and its tip: by a webhook, before a merge by a comparison."""
     if facts.comparison is not None:
         return facts.comparison.merge_base, facts.comparison.base_tip
     if entry.run.base_tip is None or entry.newer_tip is None:

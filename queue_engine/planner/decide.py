@@ -293,10 +293,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
 
 
 def _of_another_base(entry: Entry, facts: Facts, policy: Policy) -> Action | None:
-    """Judge a head whose pull request had another base branch, or one that lost commits, once its checks had begun.
-
-    They tested another merge than this one; a run that began since counts.
-    """
+    """Judge a head whose pull request had another base branch, or lost commits, after its checks had begun."""
     if facts.snapshot is None and facts.pull is not None and facts.pull.by_rest:
         return ReadFact(FactKind.SNAPSHOT)
     since = None if facts.snapshot is None else facts.snapshot.base_changed_at

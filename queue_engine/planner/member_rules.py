@@ -102,10 +102,7 @@ def _may_be_cached(facts: Facts) -> bool:
 
 
 def _withdrawn_approval(snapshot: Snapshot | None, rules: BranchRules) -> Dequeue | None:
-    """Dequeue the entry if the snapshot shows a dismissed approval, requested changes, or an open conversation.
-
-    GitHub refuses the merge only where it enforces that itself.
-    """
+    """Dequeue the entry for a dismissed approval, requested changes or a conversation in the snapshot."""
     if snapshot is None:
         return None
     reviews = counted_reviews(snapshot, rules)

@@ -97,10 +97,7 @@ def _before(landed: Commit | None, pull: PullRequest) -> str | None:
 async def follow_base(
     engine: Engine, repository: Repository, base_branch: str, landing: ShadowLanding, policy: Policy
 ) -> ShadowLanding:
-    """Read what checks reported on the landed commit. Raises GitHubError.
-
-    With the result comes a last look at the head's checks: GitHub may show a report late.
-    """
+    """Read the landed commit's checks, and with the result the head's checks again. Raises GitHubError."""
     required = head_checks(await engine.github.branch_rules(repository, base_branch), policy)
     followed = await _base_state(engine, repository, landing, required, policy)
     if followed.base is BaseState.PENDING or followed.checks is CheckState.PASSED:

@@ -507,10 +507,7 @@ class RepositoryScripts:
     """What is known of a script: why it reads the event, and which others it reaches."""
 
     def of_step(self, step: Mapping[str, Any], folder: object, beside: str) -> str:
-        """Return which script of a step reads the event, or cannot be read, and why; "" for none.
-
-        `folder`: where its commands run, as it is written; `beside`: the folder of its action.
-        """
+        """Return which script of a step, run in `folder`, reads the event or cannot be read, and why; "" for none."""
         folder = step.get("working-directory", folder)
         given = step.get("with")
         commands = [step.get("run"), *(given.get(name) for name in ("script", "command") if isinstance(given, dict))]

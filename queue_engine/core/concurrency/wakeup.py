@@ -36,10 +36,7 @@ class WakeupListener:
             self._own.set()
 
     async def wait(self, at_most: timedelta) -> bool:
-        """Wait for a wakeup, or until `at_most` of real time has passed; return whether it was for this process.
-
-        After any other wakeup, the work that it announced is probably done.
-        """
+        """Wait for a wakeup, or `at_most` of real time; whether it was for this process: others' work may be done."""
         try:
             woken = await _set_within(self._event, at_most)
             self._left_to_others = bool(self.delay) and woken and not self._own.is_set()

@@ -118,10 +118,7 @@ def fault_of(error: BaseException | None) -> OutageKind | None:
 
 
 def lost_race(error: BaseException) -> bool:
-    """Whether PostgreSQL ended a transaction because of another one, so that running it again may succeed.
-
-    Its class 40: a deadlock, or a serialization failure ("Serialization Failure Handling" in its documentation).
-    """
+    """Whether PostgreSQL ended a transaction because of another one (its class 40): it may succeed if run again."""
     return _classified(error) is OutageKind.LOST_RACE
 
 

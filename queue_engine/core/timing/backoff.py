@@ -140,10 +140,7 @@ def wait(
 
 @dataclass(frozen=True, slots=True)
 class MonitorEntry:
-    """The state of the monitor of one thing.
-
-    `polls` counts those since it was started or reset: the exponent of the interval. `errors` counts failures in a row.
-    """
+    """The monitor of one thing: `polls` since its start, the exponent; `errors` in a row."""
 
     next_at: datetime
     polls: int = 0
