@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import re
 import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,32 @@ def _sent(directory: Path) -> int:
     """How often a job failed and is tried again."""
     with closing(sqlite3.connect(directory / "imq.db")) as database:
         return int(database.execute("SELECT coalesce(max(attempt), 0) FROM jobs").fetchone()[0])
+
+
+def _open_in(pid: int | str) -> set[str]:
+    """The pipes and sockets that a process holds."""
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed since the folder was listed
+            found.add(os.readlink(each))
+    return {each for each in found if each.startswith(("pipe:", "socket:"))}
+
+
+def _parent_of(pid: int) -> str:
+    return str(re.findall(r"PPid:\t(\d+)", Path(f"/proc/{pid}/status").read_text())[0])
+
+
+async def test_forked_process_holds_nothing_of_its_template(tmp_path: Path) -> None:
+    """Else a port stays open after the process that bound it has died, or output has no end."""
+    async with a_theatre(f"sqlite:///{tmp_path / 'imq.db'}", tmp_path) as theatre:
+        theatre.template = Template()
+        version = await theatre.template.fork_piped(("--version",), theatre.environment)
+        await theatre.start()
+        assert (await version.communicate())[0].startswith(b"imq, version")
+        assert theatre.process is not None
+        held = _open_in(theatre.process.pid)
+        assert held
+        assert not held & (_open_in(_parent_of(theatre.process.pid)) | _open_in("self"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
