@@ -197,6 +197,7 @@ _LOADS: Mapping[str, str] = {
     "earthly": "Earthfile",
     "nix": "*.nix nix/**",
     "devenv": "devenv.nix",
+    "go": "**/main_test.go",
     "mage": "*.go magefiles/*.go",
     "direnv": ".envrc",
     "golangci-lint golangci-lint-action": ".golangci.yml .golangci.yaml .golangci.toml .golangci.json",
