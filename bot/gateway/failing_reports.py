@@ -114,7 +114,8 @@ def _failed(report: bytes) -> tuple[str, ...]:
         for start in range(0, len(report), _CHUNK):
             parser.Parse(report[start : start + _CHUNK], False)
         parser.Parse(b"", True)
-    except (_Stop, expat.ExpatError, ValueError):
+    except (_Stop, expat.ExpatError, ValueError, LookupError):
+        # Python looks up the name of an encoding, which is the report's own word.
         pass
     return tuple(dict.fromkeys(found))
 

@@ -126,6 +126,56 @@ async def test_pull_request_waits_for_one_of_another_repository(world: World, na
 
 
 @pytest.mark.lagging
+async def test_cycle_over_three_repositories_is_refused_with_its_path_until_a_line_is_gone(world: World) -> None:
+    """P5: the comment names each pull request with its repository; without one of the lines all three land."""
+    others = [await other_repository(world, name) for name in ("acme/library", "acme/tools")]
+    (home,) = await pulls(world, "Depends-On: acme/library#1")
+    library, tools = (each.open_pull_request("Add", head="add", by="mona", files={"add.py": "1\n"}) for each in others)
+    library.edit_body("Depends-On: acme/tools#1", by="mona")
+    tools.edit_body(f"Depends-On: acme/widgets#{home.number}", by="mona")
+    await world.pass_time(CI_TIME * 2)
+    home.label(LABEL, by="mona")
+    await world.until(lambda: LABEL not in home.labels)
+    await world.settle()
+    assert await world.reasons(home) == ["dependency_cycle"]
+    path = f"#{home.number} → acme/library#1 → acme/tools#1 → #{home.number}"
+    assert path in world.comment(home)
+    tools.edit_body("", by="mona")
+    for pull in (home, library, tools):
+        pull.label(LABEL, by="mona")
+    await world.until(lambda: home.merged and library.merged and tools.merged, within=CI_TIME * 12)
+    merged = [each.record.merged_at for each in (tools, library, home)]
+    assert merged == sorted(merged)
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("way", ["merged by hand", "merged while IMQ is killed", "reopened"])
+async def test_named_one_that_people_merge_or_close_around_the_queue_ends_the_wait_truly(
+    world: World, way: str
+) -> None:
+    """P4, P6: one that somebody merged has landed; one that is open again is waited for."""
+    later, first = await pulls(world, "Depends-On: #{1}", "")
+    later.label(LABEL, by="mona")
+    await world.settle()
+    if way == "reopened":
+        first.close(by="rhea")
+        await world.until(lambda: LABEL not in later.labels, within=timedelta(minutes=2))
+        first.reopen(by="rhea")
+        later.label(LABEL, by="mona")
+        await world.pass_time(CI_TIME * 2)
+        assert not later.merged
+        first.label(LABEL, by="mona")
+    elif way == "merged by hand":
+        first.merge(by="rhea")
+    else:
+        await world.kill()
+        first.merge(by="rhea")
+        await world.restart()
+    await world.until(lambda: bool(first.merged and later.merged), within=CI_TIME * 12)
+    assert "dependency_cycle" not in await world.reasons(later)
+
+
+@pytest.mark.lagging
 @pytest.mark.parametrize("kind", ["missing", "hidden", "read by strangers"])
 async def test_hidden_repository_reads_like_one_that_does_not_exist(world: World, kind: str) -> None:
     """P4: the author may not read it, or anyone reads the comment in a public repository: neither learns of it."""

@@ -85,3 +85,32 @@ async def test_next_free_runner_goes_to_whom_waits_longest_of_all_queues(tmp_pat
         await world.until(lambda: other.merged)
         assert sum(pull.merged for pull in pulls) == 1
         await world.until(lambda: all(pull.merged for pull in pulls))
+
+
+@pytest.mark.parametrize("way", ["killed", "more runners", "no capacity", "other check"])
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
+async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path: Path, trains: str, way: str) -> None:
+    """P2, P5: after a kill, and within a minute of a configuration that has it wait no longer."""
+    async with a_lab(tmp_path, trains, timedelta(0)) as (world, gpu):
+        first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
+        for branch in ("main", "release"):
+            world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        first.label(LABEL, by="mona")
+        await world.until_status(first, "checking")
+        kernel.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=30))
+        assert await world.status(kernel) == "pending"
+        if way == "killed":
+            await world.kill()
+            await world.restart()
+        else:
+            given = {
+                "more runners": ONE.replace("runs: 1", "runs: 2"),
+                "no capacity": "",
+                "other check": ONE.replace("checks: gpu", "checks: none"),
+            }
+            world.repository.push("main", {".github/imq.yml": f"{trains}{given[way]}"}, "Configure IMQ", by="rhea")
+            await world.pass_time(timedelta(minutes=1))
+            assert await world.status(kernel) == "checking"
+        await world.until(lambda: bool(kernel.merged and first.merged), within=CI_TIME * 8)

@@ -52,8 +52,21 @@ def test_names_are_one_printable_line_of_bounded_length() -> None:
         "<s>" * 100 + cases("a"),
         "no xml",
         "",
+        '<?xml version="1.0" encoding="x-none"?>' + cases("a"),
+        '<?xml version="1.0" encoding="rot13"?>' + cases("a"),
+        '<?xml version="1.0" encoding="gbk"?>' + cases("a"),
     ],
-    ids=["billion_laughs", "external_type", "external_entity", "too_deep", "no_xml", "empty"],
+    ids=[
+        "billion_laughs",
+        "external_type",
+        "external_entity",
+        "too_deep",
+        "no_xml",
+        "empty",
+        "no_encoding",
+        "encoding_of_no_text",
+        "encoding_of_many_bytes",
+    ],
 )
 def test_hostile_report_names_nothing_and_hides_no_other(report: str) -> None:
     """No entity is read, whatever it stands for."""

@@ -20,12 +20,13 @@ from queue_engine.domain.culprit import (
     CulpritOutcome,
     CulpritRecord,
 )
-from queue_engine.domain.errors import Forbidden, Invalid
+from queue_engine.domain.errors import Forbidden, Invalid, WriteRefused
 from queue_engine.domain.facts import Branch, CheckReport, CheckState, HeadPush, WorkflowRun
 from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects.context import Engine
+from queue_engine.executor.cleanup import TRY_AGAIN
 from queue_engine.executor.culprit import CulpritSteps, find_culprit
 from queue_engine.store import Store
 from queue_engine.store.departures import CheckCount, day_of
@@ -467,3 +468,58 @@ async def test_flake_of_the_base_ends_the_search_without_a_test(search: Search, 
     search.github.reports["base-1"].insert(0, report("ci", PASSED, run=11, workflow=1))
     found = await search.proceed(culprit, rerun_at=NOW)
     assert (found.outcome, found.tests, search.github.wrote) == (CulpritOutcome.FLAKE, 0, [])
+
+
+async def land(search: Search, *landed: tuple[str, str]) -> None:
+    """Store landings of pull requests 1, 2 and so on, each a commit on top of another one."""
+    async with search.store.transaction() as tx:
+        for number, (before, sha) in enumerate(landed, 1):
+            made = record(number) | {"checks": [{"names": ["ci"]}]}
+            made["landed"], made["base"] = made["landed"] | {"commit": sha}, made["base"] | {"before": before}
+            await tx.landings.add(made, NOW + number * MINUTE, None, ())
+    search.github.tip = landed[-1][1]
+
+
+async def test_push_around_the_queue_between_two_landings_may_be_the_culprit(search: Search) -> None:
+    """P5: it stands in the search without a pull request; otherwise the next landing would be blamed for it."""
+    await land(search, ("base-0", "base-1"), ("pushed", "base-2"), ("base-2", "base-3"))
+    for sha, state in (("base-0", PASSED), ("pushed", FAILED), ("base-2", FAILED), ("base-3", FAILED)):
+        search.github.ran(sha, 20, state)
+    assert await (await search.steps()).begin("base-3", "ci", (), 0) is None
+    [found] = await search.stored()
+    assert [(each.sha, each.number) for each in found.commits] == [
+        ("base-0", None), ("base-1", 1), ("pushed", None), ("base-2", 2), ("base-3", 3)
+    ]  # fmt: skip
+
+
+async def test_search_reads_no_more_commits_than_landings_where_people_push_between_them(search: Search) -> None:
+    """P7: each commit costs a read of its workflow runs."""
+    await land(search, *((f"pushed-{number}", f"base-{number}") for number in range(2, 34)))
+    search.github.ran("base-33", 20, FAILED)
+    await (await search.steps()).begin("base-33", "ci", (), 0)
+    [found] = await search.stored()
+    assert (len(found.commits), found.commits[0].sha, found.commits[-1].sha) == (32, "pushed-18", "base-33")
+
+
+@pytest.mark.parametrize("lacks", [True, False])
+async def test_job_without_a_permission_is_tried_for_a_week_and_one_in_shadow_mode_until_that_ends(
+    search: Search, monkeypatch: pytest.MonkeyPatch, lacks: bool
+) -> None:
+    """P2, P7: the search continues where it was; what GitHub refuses for good ends it as a failed job."""
+    running = await search.proceed(rerun_at=NOW)
+    refusal = Forbidden("no", status=403, lacking=True) if lacks else WriteRefused("shadow mode")
+
+    async def refused(*_: object) -> None:
+        raise refusal
+
+    monkeypatch.setattr(CulpritSteps, "proceed", refused)
+    request = {"queue_id": running.queue_id, "sha": "base-1", "check": "ci"}
+
+    async def found(**holds: int) -> Hold | None:
+        return await find_culprit(search.engine, cast(Job, SimpleNamespace(request=request, holds=holds)))
+
+    assert await found() == (Hold(TRY_AGAIN, "forbidden") if lacks else Hold(TRY_AGAIN))
+    if lacks:
+        with pytest.raises(Forbidden):
+            await found(forbidden=10_000)
+    assert [each.outcome for each in await search.stored()] == [None]
