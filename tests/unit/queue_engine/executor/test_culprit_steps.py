@@ -481,7 +481,7 @@ async def land(search: Search, *landed: tuple[str, str]) -> None:
 
 
 async def test_push_around_the_queue_between_two_landings_may_be_the_culprit(search: Search) -> None:
-    """P5: it stands in the search without a pull request; otherwise the next landing would be blamed for it."""
+    """P5: the search has its commit without a pull request, so that it names no landing after it."""
     await land(search, ("base-0", "base-1"), ("pushed", "base-2"), ("base-2", "base-3"))
     for sha, state in (("base-0", PASSED), ("pushed", FAILED), ("base-2", FAILED), ("base-3", FAILED)):
         search.github.ran(sha, 20, state)
