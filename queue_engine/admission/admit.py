@@ -46,7 +46,7 @@ from queue_engine.store.shadow_pulls import Shadow
 _log = structlog.get_logger("imq.admission")
 
 _COMES_WITHIN = timedelta(seconds=30)
-"""How long a webhook may take. Its label counts from when it comes, so a newer label that a sweep finds comes later."""
+"""How long a webhook may take. Labels count from when their webhooks come; one without counts as if it took so long."""
 
 Admission = Entry | Answer
 """The result of an enqueue request: the queued entry, or the answer of the eligibility check."""
@@ -147,9 +147,8 @@ async def _labeled(
                 return None
             request = replace(request, head_sha=UNKNOWN_HEAD)
         elif person is not None:
-            now, order = engine.clock.now(), person.order(pull.labels, policy)
-            arrived_at = last.at if last.at <= now - _COMES_WITHIN else now
-            request = replace(request, arrived_at=arrived_at, source=person.source, order=order)
+            order = person.order(pull.labels, policy)
+            request = replace(request, arrived_at=last.at + _COMES_WITHIN, source=person.source, order=order)
     void = [
         label
         for label in pull.labels
