@@ -28,6 +28,12 @@ async def test_default_branch_renamed_dequeues_with_the_way_to_queue_again(world
         assert re.search("base branch changed|changed the base branch", world.comment(pull))
         assert "comment `/queue`" in world.comment(pull)
         pull.label(LABEL, by="mona")
+    for pull in (first, second):
+        # GitHub reports a rename as a change of the base: nothing shows that the checks tested this branch.
+        await world.pass_time(timedelta(minutes=1))
+        assert await world.reasons(pull) == ["base_changed", "tested_on_another_base"]
+        assert "Push a commit, so that CI tests it on `trunk`." in world.comment(pull)
+        pull.push({f"again-{pull.number}.txt": "1"}, by="mona")
     await world.until(lambda: first.merged and second.merged)
     await world.settle()
     assert "Landed on `trunk`" in world.comment(first)
