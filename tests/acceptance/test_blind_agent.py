@@ -25,8 +25,8 @@ ASK = "ask the {} and stop"
 _PASSES = """not_queued hold_timed_out checks_broke_down mergeable_unknown update_timed_out base_keeps_moving
 github_trouble"""
 """What may not happen again, although no one acts."""
-_SETTLED = """label_removed unqueued closed merged_elsewhere landed_with_another shadow_mode stacked_above head_shared
-dependency_open set_waiting"""
+_SETTLED = """label_removed label_deleted unqueued closed merged_elsewhere landed_with_another shadow_mode stacked_above
+head_shared dependency_open set_waiting"""
 """What somebody decided, what is merged, and what another pull request ends."""
 _MAINTAINER = """base_changed_at_merge permission_lost label_without_right not_allowed_to_queue branch_not_served
 blocked_by_label blocked_by_author label_missing checks_timed_out no_checks checks_not_repeated workflows_unapproved
