@@ -137,8 +137,11 @@ def _of_comment(pull: PullRequest, kind: str | None, entry: Entry | None, wanted
         yield "a comment that says it is queued"
     if entry is not None and entry.is_ready and kind is not None and kind not in WAITING:
         yield "a comment that says it has left"
-    # IMQ closes what GitHub does not mark as merged, and says so; so it does of commits that were pushed too late.
-    explained = wanted is not None and (wanted.closed_unmerged or wanted.unlanded_head is not None)
+    # IMQ closes what GitHub does not mark as merged, and says so; so it does of commits that were pushed too late, and
+    # of a base branch that somebody changed.
+    explained = wanted is not None and (
+        wanted.closed_unmerged or wanted.unlanded_head is not None or wanted.unlanded_base == pull.base_branch
+    )
     # A pull request that a person closed before GitHub showed its landing stays closed, although its commits landed.
     landed = pull.state == "closed" and _is_in_base(pull)
     if kind == NoticeKind.LANDED and not pull.merged and not explained and not landed:

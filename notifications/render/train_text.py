@@ -48,6 +48,10 @@ UNLANDED = (
     "{head} landed. The newer commits, up to {newer}, did not land, so the pull request is still open. To queue them, "
     "comment `/queue` or add the label {label}."
 )
+UNLANDED_BASE = (
+    "{head} landed. The base branch of the pull request is {base} now, so it is still open. To queue it there, comment "
+    "`/queue` or add the label {label}."
+)
 LANDED_WITH = "It landed with {numbers}, tested in one CI run."
 RUNS_SAVED_ONE = "The train saved 1 CI run."
 RUNS_SAVED = "The train saved {count} CI runs."
@@ -87,6 +91,9 @@ def state_sentence(notice: Notice) -> str | None:
     if notice.unlanded_head is not None:
         head, newer = commit(notice.head_sha), commit(notice.unlanded_head)
         return UNLANDED.format(head=head, newer=newer, label=code(notice.trigger_label))
+    if notice.unlanded_base is not None:
+        head, base = commit(notice.head_sha), code(notice.unlanded_base)
+        return UNLANDED_BASE.format(head=head, base=base, label=code(notice.trigger_label))
     if not notice.closed_unmerged or notice.landed_sha is None:
         return None
     return CLOSED_UNMERGED.format(base=code(notice.base_branch), commit=commit(notice.landed_sha))

@@ -334,6 +334,8 @@ class Notice(ReadModel):
     """For such a landing: whether IMQ closed the pull request, which GitHub did not show as merged."""
     unlanded_head: str | None = None
     """For such a landing: the newer head of the pull request, which is open, because somebody pushed as it landed."""
+    unlanded_base: str | None = None
+    """For such a landing: the base branch that the open pull request has now, because somebody changed it."""
     culprit: CulpritRecord | None = None
     """For a landing that broke the base: the search that named it."""
     text: str | None = None

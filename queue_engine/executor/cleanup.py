@@ -9,8 +9,8 @@ the branch of a run that a restored backup lacks. The log names each branch that
 
 GitHub marks a pull request as merged once its base branch contains its head. Usually that takes seconds, now and then
 hours (bors-ng #1605); some stay open until GitHub's support marks them (eclipse-openj9/openj9-website #280). IMQ closes
-such a pull request after a day, with the landed commit in its comment. One with another head stays open (P4): somebody
-pushed as it landed, and its comment says that the newer commits did not land.
+such a pull request after a day, with the landed commit in its comment. One with another head, or another base branch,
+stays open (P4): somebody pushed or changed its base as it landed. Its comment says what did not land.
 """
 
 import re
@@ -390,7 +390,7 @@ async def _enqueue(
 
 
 async def follow_landed(engine: Engine, repository: Repository, number: int) -> None:
-    """Read a pull request to which somebody pushed, if it landed with a train. Raises GitHubError."""
+    """Read a pull request whose head or base somebody changed, if it landed with a train. Raises GitHubError."""
     async with engine.store.reading() as tx:
         shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
     if shown is not None and shown.kind is NoticeKind.LANDED and shown.landed_with is not None:
@@ -398,16 +398,22 @@ async def follow_landed(engine: Engine, repository: Repository, number: int) -> 
 
 
 async def _announce_unlanded(engine: Engine, repository: Repository, pull: PullRequest) -> None:
-    """Say that the newer commits of an open pull request did not land, as long as its comment says what landed."""
+    """Say what did not land of an open pull request, as long as its comment says what landed.
+
+    Its newer commits did not, or nothing did on the base branch that it has now.
+    """
     policy = await engine.policies.of(repository, pull.base_branch)
     async with engine.change() as change:
         shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, pull.number)
-        newer = None if shown is None or pull.head_sha == shown.head_sha else pull.head_sha
-        if shown is None or shown.kind is not NoticeKind.LANDED or not pull.open or newer == shown.unlanded_head:
+        if shown is None or shown.kind is not NoticeKind.LANDED or not pull.open:
             return
-        notice = shown.model_copy(update={"unlanded_head": newer})
+        newer = None if pull.head_sha == shown.head_sha else pull.head_sha
+        base = None if pull.base_branch == shown.base_branch else pull.base_branch
+        if (newer, base) == (shown.unlanded_head, shown.unlanded_base):
+            return
+        notice = shown.model_copy(update={"unlanded_head": newer, "unlanded_base": base})
         await announce(change.tx, repository, notice, policy, due=change.now)
-    _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head_sha=newer)
+    _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head_sha=newer, base=base)
 
 
 class LostMerges:
@@ -425,7 +431,7 @@ class LostMerges:
         landed_at = datetime.fromisoformat(job.request["landed_at"])
         late = self._engine.clock.now() - landed_at >= _PATIENCE
         left = await self._not_known_merged(queue.repository, job.request["members"])
-        still_open = [each for each in left if await self._is_open(queue.repository, each)]
+        still_open = [each for each in left if await self._is_open(queue, each)]
         if not late and still_open:
             async with self._engine.change() as change:
                 await _enqueue(change, queue.id, still_open, landed_at=landed_at, at=landed_at + _PATIENCE)
@@ -445,16 +451,18 @@ class LostMerges:
         }
         return [each for each in members if of_pull(each["number"]) not in merged]
 
-    async def _is_open(self, repository: Repository, member: dict[str, Any]) -> bool:
-        """Whether the pull request is open with the head that landed. Raises GitHubError."""
+    async def _is_open(self, queue: Queue, member: dict[str, Any]) -> bool:
+        """Whether the pull request is open with the head that landed, and the base branch. Raises GitHubError."""
+        repository = queue.repository
         try:
             pull = await self._engine.github.pull_request(repository, member["number"])
         except (Forbidden, Invalid, NotFound) as refusal:
             self._not_closed(repository, member, refusal)
             return False
-        if pull.head_sha != member["head"]:
+        if (pull.head_sha, pull.base_branch) != (member["head"], queue.base_branch):
             await _announce_unlanded(self._engine, repository, pull)
-        return pull.open and not pull.merged and pull.head_sha == member["head"]
+            return False
+        return pull.open and not pull.merged
 
     async def _close(self, queue: Queue, member: dict[str, Any]) -> None:
         """Announce the close, and close: killed between both, the job does both again."""

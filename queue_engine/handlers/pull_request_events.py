@@ -250,7 +250,7 @@ class PullRequestChanges:
             case = replace(case, attempt=attempt, in_order=self._order.of(repository, attempt))
         if case.entry is not None:
             await self._revalidate(case, case.entry, webhook)
-        elif isinstance(webhook, HeadChange):
+        elif isinstance(webhook, HeadChange) or webhook.action == "edited":
             await follow_landed(engine, repository, number)
         elif isinstance(webhook, StateChange) and webhook.action == "auto_merge_enabled":
             await self._queue_auto_merge(case, webhook)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.train_world import a_train_world, queue_all, ready
-from tests.acceptance.world import World
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 
 CLOSE, READ = (f"{method} /repos/{{owner}}/{{repo}}/pulls/{{number}}" for method in ("PATCH", "GET"))
 NEVER = timedelta(days=30)
@@ -78,3 +78,26 @@ async def test_member_that_a_person_closes_before_github_shows_its_landing_has_l
         record.git.set_ref("heads/main", world.repository.log("main")[-1].sha)
         assert [each for each in await world.contradictions() if each.startswith(f"#{gone.number} ")] != []
         record.git.set_ref("heads/main", tip)
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)], ids=["", "lag"])
+@pytest.mark.parametrize("reported", [True, False])
+async def test_member_whose_base_somebody_changes_as_it_lands_is_not_closed(
+    tmp_path: Path, lag: timedelta, reported: bool
+) -> None:
+    """P4, P6: the other base lacks its commits, its comment says so, and the label there is new consent."""
+    async with a_train_world(tmp_path, settings=FEW_SWEEPS, lag=lag) as world:
+        world.github.timings.merged_by_push = NEVER
+        world.repository.create_branch("release", by="rhea")
+        moved, gone = await ready(world, "a", "b")
+        queue_all([moved, gone])
+        await world.until(lambda: {"a.py", "b.py"} <= set(world.repository.files("main")))
+        moved.edit_base("release", by="mona", webhook=reported)
+        await world.pass_time(CI_TIME * 5)
+        text = world.comment(moved)
+        assert "Landed on `main`" in text
+        assert "The base branch of the pull request is `release` now, so it is still open" in text
+        assert LABEL not in moved.labels
+        await world.pass_time(timedelta(hours=26))
+        assert (moved.state, gone.state) == ("open", "closed")
+        assert world.spoken(moved) == 1

@@ -238,6 +238,9 @@ CASES: Mapping[str, str] = (
         "landed_with_newer_commits": render_comment(
             of_kind(NoticeKind.LANDED).model_copy(update={"unlanded_head": "5" * 40})
         ),
+        "landed_with_another_base_now": render_comment(
+            of_kind(NoticeKind.LANDED).model_copy(update={"unlanded_base": "release"})
+        ),
         "landed_closed_unmerged": render_comment(
             of_kind(NoticeKind.LANDED).model_copy(update={"closed_unmerged": True})
         ),
