@@ -162,10 +162,11 @@ class Theatre:
         second = int(self.github.clock.now().timestamp())
         await self.until(lambda: int(self.github.clock.now().timestamp()) > second)
 
-    def kill_once_at_each_step(self, *, reading: bool = True) -> None:
+    def kill_once_at_each_step(self, *, reading: bool = True, only_once: str = "") -> None:
         """From now on, kill the bot before and after the first request of each kind takes effect.
 
         A job that met nine deaths in a row runs alone, and is given up after the tenth: one of seven is done first.
+        The last two are for `only_once`, the request that comes no second time.
         """
         met: set[tuple[str, str]] = set()
 
@@ -176,7 +177,8 @@ class Theatre:
                 return  # Reading changes nothing: to die before it or after it is the same.
             if exchange.login is None or not exchange.login.endswith("[bot]") or step in met:
                 return
-            if await _deaths_in_a_row(self.environment["DATABASE_URL"]) >= _MOST_DEATHS or step in met:
+            most = _MOST_DEATHS + 2 * (exchange.template == only_once)
+            if await _deaths_in_a_row(self.environment["DATABASE_URL"]) >= most or step in met:
                 return
             met.add(step)
             self.kill(" ".join(step))

@@ -58,7 +58,7 @@ async def test_bot_killed_at_each_step_lands_every_green_pull_request_once(datab
         await theatre.next_second()
         # What is read lies between writes; that every instant there is safe is shown on one database.
         reading = database_url.startswith("sqlite")
-        theatre.kill_once_at_each_step(reading=reading)
+        theatre.kill_once_at_each_step(reading=reading, only_once=RERUN)
         # The first pull request meets the steps of queueing alone.
         pulls[0].label(LABEL, by="mona")
         await theatre.until(lambda: pulls[0].merged)

@@ -93,8 +93,8 @@ NEVER_AT_START = {
 """What most processes on SQLite never use, or use once: each is imported when it is used."""
 
 MOST_MODULES = 1050
-MOST_AT_START = 102 * KIB**2
-"""The budget is 100 MiB. What a start allocates differs by up to two percent where other work delays its threads."""
+MOST_AT_START = 103 * KIB**2
+"""The budget is 100 MiB. What a start allocates differs by up to three percent where other work delays its threads."""
 _IMPORTS = """
 import sys
 from bot.cli.main import main
