@@ -145,7 +145,7 @@ class RequestOrder:
         if attempt.awaited >= _MOST_WAITS or now - began >= _MOST_WAITS * _AGAIN:
             return
         since = None if age is None else now - age
-        fields = {"kind": ("labeled", "consent", "comment", "review", None), "branch": (branch, None)}
+        fields = {"kind": ("labeled", "consent", "comment", "review"), "branch": (branch,)}
         processes, after, waits = {WEBHOOK_JOB: f"{repository.id}:", BULK_CALL: ""}, 0, False
         async with self._engine.store.reading() as tx:
             while not waits and (

@@ -9,7 +9,7 @@ a race reads everything again (P2). A webhook during a pass increments `wake_cou
 an older count makes it due at once. While no check reports, IMQ polls an entry ever less often.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -197,7 +197,9 @@ class QueuePass:
         """Take one step of the run that has the front as its only member, or preempt it; return as `_step`."""
         state = self._state
         if isinstance(found, QueueChange):
-            await make(state.engine, state.queue, found, state.policy)
+            front, other = found.entries
+            if not await set_aside_for_runner(self._engine, [other], self._policy, ending=[front.number]):
+                await make(state.engine, state.queue, found, state.policy)
             return None
         if isinstance(found, QueueWait):
             return found
@@ -210,7 +212,7 @@ class QueuePass:
             self._front_id = entry.id
         with counted_on(entry), working(again=longest_wait(entry.run)):
             if entry.status is EntryStatus.PENDING:
-                if await set_aside_for_runner(self._engine, [entry], self._policy, active=()):
+                if await set_aside_for_runner(self._engine, [entry], self._policy):
                     return None
                 if entry.blocked_for is not None:
                     await self._steps.save(entry, unblocked(entry))
@@ -395,25 +397,29 @@ class QueuePass:
             await self._on_entries(run.numbers, lambda: begin_landing(state, run, planned))
         elif made.eject:
             await self._on_entries(made.eject[:1], lambda: eject(state, made.eject[0]))
+        elif made.start and (waits := await self._await_runner(made.start[0], made.cancel)) is not None:
+            return QueueWait(first((due, waits.until))) if waits.until else None
         elif made.cancel:
             await state.cancel(state.find(made.cancel[0]), why="cancelled")
         else:
             new = made.start[0]
-            if self._policy.capacity and (waits := await self._await_runner(new)) is not None:
-                return QueueWait(first((due, waits.until))) if waits.until else None
             await self._on_entries(new.content, lambda: begin(state, new, state.memory))
         return None
 
-    async def _await_runner(self, new: NewRun) -> QueueWait | None:
-        """Set aside members of a new run that need a busy runner; None if the run may begin.
+    async def _await_runner(self, new: NewRun, ending: Collection[int]) -> QueueWait | None:
+        """Set aside members of a new run that need a busy runner; None if the run may begin once others are `ending`.
 
-        The wait has an end where other runs test all of these members.
+        No run ends for one that waits. The wait has an end where other runs test all of these members.
         """
         state = self._state
+        if not self._policy.capacity:
+            return None
+        ended = {number for run in state.runs if run.id in ending for number in run.numbers}
+        ended -= {number for run in state.runs if run.id not in ending for number in run.numbers}
         known = (*state.memory.trains.runs, *state.memory.trains.passed)
         active = {member for run in known for member in run.content}
         members = [each for each in state.entries if each.number in new.content]
-        if await set_aside_for_runner(self._engine, members, self._policy, active=active):
+        if await set_aside_for_runner(self._engine, members, self._policy, active=active, ending=ended):
             await state.remember(state.memory)
             aside = any(each.number not in active for each in members)
             return QueueWait(None if aside else state.now + RUNNER_AGAIN)

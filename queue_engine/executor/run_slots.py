@@ -44,15 +44,23 @@ class _Full:
 
 
 async def set_aside_for_runner(
-    engine: Engine, entries: Sequence[Entry], policy: Policy, *, active: Collection[int]
+    engine: Engine,
+    entries: Sequence[Entry],
+    policy: Policy,
+    *,
+    active: Collection[int] = (),
+    ending: Collection[int] = (),
 ) -> bool:
-    """Set aside those not `active` that need a busy runner; whether a run of all waits. Raises StaleRecord."""
+    """Set aside those not `active` that need a busy runner; whether a run of all waits. Raises StaleRecord.
+
+    The runs of the pull requests `ending` end for this one, so they count as no more.
+    """
     if not policy.capacity:
         return False
     waits = False
     required = await _required(engine, entries[0], policy)
     for entry in entries:
-        if (full := await _full(engine, entry, policy, required)) is not None:
+        if (full := await _full(engine, entry, policy, required, ending)) is not None:
             waits = True
             if entry.number not in active and entry.status is EntryStatus.PENDING:
                 await _set_aside(engine, entry, full, policy)
@@ -81,7 +89,11 @@ async def _required(engine: Engine, entry: Entry, policy: Policy) -> frozenset[R
 
 
 async def _full(
-    engine: Engine, entry: Entry, policy: Policy, required: frozenset[RequiredCheck] | None
+    engine: Engine,
+    entry: Entry,
+    policy: Policy,
+    required: frozenset[RequiredCheck] | None,
+    ending: Collection[int] = (),
 ) -> _Full | None:
     """Return the first runners that the entry needs, and of which none is free for it."""
     of_repository: tuple[Entry, ...] | None = None
@@ -92,7 +104,7 @@ async def _full(
             of_repository = await _entries(engine, entry.repository)
         runs: dict[object, list[Entry]] = {}
         for each in of_repository:
-            if each.status in _USING and each.id != entry.id:
+            if each.status in _USING and each.number not in {entry.number, *ending}:
                 runs.setdefault(each.run.id, []).append(each)
         busy = 0
         for members in runs.values():

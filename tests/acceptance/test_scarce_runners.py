@@ -114,3 +114,46 @@ async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path
             await world.pass_time(timedelta(minutes=1))
             assert await world.status(kernel) == "checking"
         await world.until(lambda: bool(kernel.merged and first.merged), within=CI_TIME * 8)
+
+
+@pytest.mark.parametrize("holder", ["elsewhere", "here"])
+@pytest.mark.parametrize("way", ["agent", "hotfix"])
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: push, runs: 1}\n"], ids=["one_by_one", "trains"])
+async def test_run_ends_only_for_a_pull_request_that_then_has_its_runner(
+    tmp_path: Path, trains: str, way: str, holder: str
+) -> None:
+    """P5, P7: a run that ends while the other waits for a busy runner would begin and end every 30 seconds."""
+    urgent = "priority: {labels: {urgent: {hotfix: true, preempts: true}}}\nfair_share: {waiting: 1}\n"
+    async with a_lab(tmp_path, trains + urgent, timedelta(0)) as (world, gpu):
+        by = "mona"
+        if way == "agent":
+            world.github.create_user(by := "agent[bot]", kind="Bot")
+            world.repository.record.collaborators[by] = "write"
+        first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
+        gpu.plan = ("skipped",) * 2 if holder == "elsewhere" else ()
+        before, ends = world.open("before", by=by), world.open("ends", by=by)
+        await world.pass_time(CI_TIME * 2)
+        gpu.plan = ()
+        for branch in ("main", "release"):
+            world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        if trains:
+            before.close(by="mona")
+        for pull in (ends,) if trains else (before, ends):
+            pull.label(LABEL, by=by)
+            await world.settle()
+        await world.until_status(ends, "checking")
+        if holder == "elsewhere":
+            first.label(LABEL, by="mona")
+            await world.until_status(first, "checking")
+        await world.pass_time(timedelta(seconds=5))
+        if way == "hotfix":
+            kernel.label("urgent", by="mona")
+        kernel.label(LABEL, by="mona")
+        await world.until(lambda: bool(kernel.merged and ends.merged), within=CI_TIME * 8)
+        async with world.bot.engine.store.reading() as tx:
+            events = await tx.timeline.of_pull_request(world.repository.record.id, ends.number)
+        ended = sum(each.event == "pending" for each in events)
+        assert (ended, kernel.record.merged_at < ends.record.merged_at) == (
+            (0, False) if holder == "elsewhere" else (1, True)
+        )

@@ -317,7 +317,7 @@ class Jobs:
         self,
         seq: int,
         processes: Mapping[str, str],
-        fields: Mapping[str, Collection[str | None]],
+        fields: Mapping[str, Collection[str]],
         *,
         due: datetime,
         after: int,
@@ -326,12 +326,12 @@ class Jobs:
         """Return the first unfinished jobs of the numbers between `after` and `seq` that may be done by `due`.
 
         Only those of the kinds in `processes`, of the processes with the prefix of their kind, whose requests have one
-        of these values in `fields`; None: they lack it. A job behind one of its process that is due later is not among
+        of these values in `fields`, or lack the field. A job behind one of its process that is due later is not among
         them.
         """
         given: dict[str, Any] = {"after": after, "before": seq, "due": due, "most": most}
         given |= {f"prefix_{kind}": _escaped(prefix) for kind, prefix in processes.items()}
-        given |= {f"values_{name}": [each for each in values if each is not None] for name, values in fields.items()}
+        given |= {f"values_{name}": [*values] for name, values in fields.items()}
         statement = _unanswered(tuple(processes), tuple(fields))
         return tuple(map(job_of, await self._connection.execute(statement, given)))
 
