@@ -400,6 +400,9 @@ async def _set_outside(
     await remove_testing_label(tx, entry, policy, now)
     await cancel_later(tx, entry, policy, now)
     await announce_not_ready(change, saved, policy)
+    if any(each.reason is Reason.DEPENDENCY_OPEN for each in unmet):
+        # So far its description names it; whether it is there, open or in a cycle is still to be read.
+        await read_again(change, entry.repository, entry.number)
     await tx.queues.wake(entry.queue_id, now)
     await _hold_later_ones(change, entry, policy)
     await note_set_left(change, entry, unmet[0].reason)

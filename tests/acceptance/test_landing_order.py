@@ -110,6 +110,28 @@ async def other_repository(world: World, name: str, *, private: bool = True, peo
 
 
 @pytest.mark.lagging
+@pytest.mark.parametrize("state", ["merged", "closed", "missing"])
+async def test_line_that_is_added_while_queued_is_judged_at_once(world: World, state: str) -> None:
+    """P5, P6: it waited an hour for a pull request that had landed already, and as long with untrue words for none."""
+    library = await other_repository(world, "acme/library")
+    needed = library.open_pull_request("Add", head="add", by="mona", files={"add.py": "add\n"})
+    (later,) = await pulls(world, "")
+    if state == "merged":
+        await world.pass_time(CI_TIME * 2)
+        needed.merge(by="rhea")
+    elif state == "closed":
+        needed.close(by="rhea")
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    later.label(LABEL, by="mona")
+    await world.until_status(later, "checking")
+    later.edit_body(f"Depends-On: acme/library#{999 if state == 'missing' else needed.number}", by="mona")
+    await world.pass_time(CI_TIME * 6)
+    assert later.merged is (state == "merged")
+    wanted = {"merged": [], "closed": ["dependency_ended"], "missing": ["dependency_hidden"]}[state]
+    assert [each for each in await world.reasons(later) if each != "dependency_open"] == wanted
+
+
+@pytest.mark.lagging
 @pytest.mark.parametrize("name", ["Depends-On: acme/library#{}", "Depends-On: {}"])
 async def test_pull_request_waits_for_one_of_another_repository(world: World, name: str) -> None:
     """The landing there lets it join here; a name and a page say the same."""
