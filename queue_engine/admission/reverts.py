@@ -66,6 +66,8 @@ class Revert:
     """The commit that IMQ replaced by that, if it did."""
     detail: str = ""
     """Why GitHub opened none, in its own words."""
+    may_pass: bool = False
+    """Whether those words explain nothing: no source quotes those for a conflict."""
     refused: RejectionError | None = None
     """Why it is not in the queue, if it is not."""
     landed: bool = True
@@ -242,7 +244,7 @@ async def open_revert(
                 title = _quotable(title or f'Revert "{pull.title}"')
                 found, branch, made = await github.revert_pull_request(repository, pull.node_id, title, body)
             except (Forbidden, Invalid) as refusal:
-                return Revert(detail=refusal.message)
+                return Revert(detail=refusal.message, may_pass=isinstance(refusal, Invalid))
         elif found != known:
             with _lagging():
                 revert = await github.pull_request(repository, found)

@@ -43,7 +43,7 @@ from queue_engine.control import pauses
 from queue_engine.core.read_model import adapter
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.consent import ConsentKind
-from queue_engine.domain.errors import Forbidden, Invalid, NotFound
+from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Refused
 from queue_engine.domain.facts import Permission, PullRequest, Snapshot, as_data
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.notice import CommandReply, Reply, ReplyKind
@@ -244,6 +244,8 @@ async def revert(context: CommandContext, request: CommandRequest) -> Reply:
         code = ReplyKind.NOT_REVERTED if again else ReplyKind.NOT_LANDED
         return context.reply(request, code, accepted=False)
     if done.number is None:
+        if done.may_pass and context.case.attempt.arrived_at is None:
+            raise Refused(done.detail, status=422)
         return context.reply(request, ReplyKind.FAILED, accepted=False, detail=done.detail)
     if again:
         return context.reply(request, ReplyKind.RELANDS, reland=done.number)

@@ -19,6 +19,7 @@ from queue_engine.domain.facts import LandingState, PullRequest, RequiredLanding
 from queue_engine.domain.known_facts import KEPT, Known, of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
 from queue_engine.domain.notice import NoticeKind
+from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
@@ -109,9 +110,13 @@ async def _load_cause(
     if why.reason is Reason.PERMISSION_LOST:
         return why, Cause(entry.queued_by, is_bot(entry.queued_by)), None
     known = await _known(change, entry)
+    # Their names may be former ones of the configuration, or new ones on GitHub.
+    trusted, queuing = entry.trusted_labels, frozenset[str]()
+    if policy is not None:
+        queuing = await queued_by(change.tx, entry.repository.id, entry.number, trusted, policy)
 
     def is_trigger(label: str) -> bool:
-        return policy is None or policy.has_trigger_label([label])
+        return policy is None or policy.has_trigger_label([label]) or has_label([label], queuing)
 
     why = with_deleted_label(why, entry, known, is_trigger)
     cause = cause_of(why, entry, known, is_trigger)

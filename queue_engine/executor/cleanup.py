@@ -124,8 +124,7 @@ class Cleanup:
             if kept is None and not await _delete_at(github, repository, pull.head_branch, head):
                 kept = _NEWER
         except (Forbidden, Invalid, NotFound) as refusal:
-            if _is_unexplained(refusal) and job.attempt < _BELIEVED:
-                raise Refused(refusal.message, status=refusal.status) from refusal
+            believe(refusal, job)
             kept = refusal.message
         event = "branch_deleted" if kept is None else "branch_kept"
         _log.info(event, repository=repository.full_name, number=number, why=kept)
@@ -156,9 +155,12 @@ async def _delete_at(github: GitHub, repository: Repository, branch: str, tip: s
     """Delete a branch at this tip; False if it is at another one: somebody has pushed. Raises GitHubError."""
     try:
         await github.update_refs(repository, [BranchUpdate(branch, before=tip, after=None)])
-    except HeadConflict:
-        # Reads lag, so that the same tip there proves nothing.
-        return await github.branch_tip(repository, branch) is None
+    except HeadConflict as moved:
+        # Reads lag, so that the same tip there proves nothing; nor do GitHub's words, which no source quotes.
+        found = await github.branch_tip(repository, branch)
+        if found is not None and found.sha == tip:
+            raise Invalid(moved.message, status=moved.status) from moved
+        return found is None
     except (Forbidden, Invalid, MergeError, NotFound):
         # GitHub may have no such mutation, and the other request names no tip.
         found = await github.branch_tip(repository, branch)
@@ -174,6 +176,12 @@ _RULE = re.compile("rule violations|cannot delete|protected branch", re.IGNORECA
 
 def _is_unexplained(refusal: GitHubError) -> bool:
     return isinstance(refusal, Invalid) and not _RULE.search(refusal.message)
+
+
+def believe(refusal: GitHubError, job: Job) -> None:
+    """Return if this is GitHub's answer. Raises Refused for a 422 in unknown words that a job met at most twice."""
+    if _is_unexplained(refusal) and job.attempt < _BELIEVED:
+        raise Refused(refusal.message, status=refusal.status) from refusal
 
 
 def until_permitted(job: Job) -> Hold | None:

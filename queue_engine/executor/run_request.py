@@ -27,7 +27,7 @@ from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.candidate import EXISTS
-from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, request_lost, try_branches
+from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, believe, request_lost, try_branches
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.trains.memory import from_json
 from queue_engine.rules.checks import judge, run_checks
@@ -107,7 +107,7 @@ class RunRequests:
                 return None
             facts = _begun(answer.replies[at].facts)
             policy = await self._engine.policies.of(repository, facts["base_branch"])
-            result = await self._result(repository, number, facts, policy)
+            result = await self._result(job, repository, facts, policy)
             ended = result is not None and result[0] is ReplyKind.TRY_ENDED
             if result is not None:
                 await self._clean(repository, number, facts, cancels=ended)
@@ -138,13 +138,12 @@ class RunRequests:
             return Hold(TRY_AGAIN)
         return None
 
-    async def _result(
-        self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy
-    ) -> _Ended | None:
-        """Do the next step; GitHub's refusal is a result, too."""
+    async def _result(self, job: Job, repository: Repository, facts: dict[str, Any], policy: Policy) -> _Ended | None:
+        """Do the next step; GitHub's refusal is a result, too. Raises Refused for what may pass."""
         try:
-            return await self._step(repository, number, facts, policy)
+            return await self._step(repository, job.request["number"], facts, policy)
         except (Forbidden, Invalid, MergeError, NotFound) as refusal:
+            believe(refusal, job)
             return ReplyKind.TRY_ENDED, f"GitHub refused it: {refusal.message}"
 
     async def _step(self, repository: Repository, number: int, facts: dict[str, Any], policy: Policy) -> _Ended | None:
@@ -203,11 +202,9 @@ class RunRequests:
             # A process that died may have left it at any commit.
             if not await self._cleanup.delete_own(repository, branch, facts.get("built")):
                 return ReplyKind.TRY_ENDED, f"the branch {branch} exists, and nothing proves that IMQ made it"
-        built, conflict = await self._build(repository, pull, tip.sha, before)
-        facts["built"] = built
-        if conflict is not None:
+        if (conflict := await self._build(repository, pull, tip.sha, before, facts)) is not None:
             return ReplyKind.TRY_ENDED, conflict
-        if built == tip.sha:
+        if (built := facts["built"]) == tip.sha:
             return ReplyKind.TRY_ENDED, f"{base} contains it already"
         skipped = () if choice is None else tuple(each.name for each in choice.pull_request_checks)
         workflows = () if choice is None else choice.workflows
@@ -236,22 +233,30 @@ class RunRequests:
             return None
 
     async def _build(
-        self, repository: Repository, pull: PullRequest, tip: str, ahead: Sequence[tuple[str, str]]
-    ) -> tuple[str, str | None]:
-        """Merge the heads onto the tip, on a branch of its own; the last commit, and which conflict ended it."""
+        self,
+        repository: Repository,
+        pull: PullRequest,
+        tip: str,
+        ahead: Sequence[tuple[str, str]],
+        facts: dict[str, Any],
+    ) -> str | None:
+        """Merge the heads onto the tip, on a branch of its own; return which conflict ended that, or None.
+
+        `facts` has its last commit: where reads do not show the branch yet, IMQ deletes it by that.
+        """
         github, (_, branch) = self._engine.github, try_branches(pull.base_branch, pull.number)
         await self._create(repository, branch, tip)
+        facts["built"] = tip
         on = f"{pull.base_branch}@{tip[:_SHORT]}"
         for name, head in (*ahead, ("", pull.head_sha)):
             try:
                 merged = await github.merge_into(repository, branch, head, f"Try #{pull.number}")
             except HeadConflict:
-                return (
-                    tip,
-                    f"{name}, which is queued, has a conflict with {on}" if name else f"it has a conflict with {on}",
-                )
-            tip, on = tip if merged is None else merged.sha, f"{on} + {name}"
-        return tip, None
+                return f"{name}, which is queued, has a conflict with {on}" if name else f"it has a conflict with {on}"
+            if merged is not None:
+                facts["built"] = merged.sha
+            on = f"{on} + {name}"
+        return None
 
     async def _create(self, repository: Repository, branch: str, tip: str) -> None:
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from bot.cli.console import ExitCode
 from bot.cli.queue_files import audit_lines
+from github_emulator import Fault
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.commenting import answered, say
 from tests.acceptance.page_readers import reader
@@ -142,6 +143,22 @@ async def test_revert_that_github_refuses_or_somebody_pushed_to_says_so(world: W
         False,
         "head_changed",
     )
+
+
+@pytest.mark.parametrize(("times", "code"), [(1, "reverted"), (2, "failed")])
+async def test_words_of_github_that_explain_nothing_end_a_command_only_if_they_repeat(
+    world: World, times: int, code: str
+) -> None:
+    """P5: no source quotes what GitHub answers about a conflict."""
+    pull = await landed(world)
+    refused = {"type": "UNPROCESSABLE", "path": ["revertPullRequest"], "message": "Odd"}
+    odd = {"data": {"revertPullRequest": None}, "errors": [refused]}
+    asks = Fault("fail", when=lambda call: "revertPullRequest" in str(call.body), status=200, body=odd, times=times)
+    world.server.faults.add(asks)
+    await say(world, pull, "/revert", by="mona")
+    await world.pass_time(timedelta(seconds=30))
+    assert await answered(world, pull) == [code]
+    assert ("Odd" in world.comment(pull)) is (times > 1)
 
 
 async def test_pages_show_the_buttons_to_those_who_may_and_the_author_relands(world: World) -> None:

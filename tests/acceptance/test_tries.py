@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from github_emulator import Fault
 from queue_engine.commands import handler
 from queue_engine.commands.commands import CommandRequest
 from queue_engine.domain.notice import Reply, ReplyKind
@@ -65,6 +66,20 @@ async def test_test_on_the_queue_has_all_that_is_queued_before_it(world: World) 
     await world.until(lambda: queued.merged, within=CI_TIME * 2)
     await world.pass_time(SOON)
     assert f"+ #{queued.number}` failed" in world.comment(other)
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("times", [1, 9])
+@pytest.mark.parametrize("route", ["POST /repos/{owner}/{repo}/git/refs", "POST /repos/{owner}/{repo}/merges"])
+async def test_words_of_github_that_explain_nothing_end_a_test_only_if_they_repeat(
+    world: World, route: str, times: int
+) -> None:
+    """P5, P6: the reply quotes them then; no branch stays, also where reads do not show it yet."""
+    [pull] = await ready(world, "good")
+    world.server.faults.add(Fault("fail", route=route, status=422, body={"message": "Odd"}, times=times))
+    text = await tried(world, pull)
+    assert ("GitHub refused it: Odd" if times > 1 else "passed. It queued nothing.") in text
+    assert branches(world) == []
 
 
 @pytest.mark.lagging

@@ -212,11 +212,11 @@ async def test_label_renamed_in_the_repository_and_taken_off_calls_off(world: Wo
     world.repository.edit_label(LABEL, "land", by="rhea")
     await world.pass_time(MINUTE)
     assert await world.status(pull) is not None
-    pull.unlabel("land", by="mona")
+    pull.unlabel("land", by="hubot")
     await world.settle()
     assert await world.status(pull) is None
     assert await world.reasons(pull) == [Reason.LABEL_REMOVED.value]
-    assert "mona" in world.comment(pull)
+    assert "`hubot` removed the label" in world.comment(pull)
 
 
 @pytest.mark.thorough
@@ -258,10 +258,11 @@ async def test_old_label_of_a_renamed_one_taken_off_still_calls_off(world: World
     """What queued it is what keeps it queued."""
     _, pull = await two_queued(world)
     await configure(world, "trigger_labels: ship\n")
-    pull.unlabel(LABEL, by="mona")
+    pull.unlabel(LABEL, by="hubot")
     await world.settle()
     assert await world.status(pull) is None
     assert await world.reasons(pull) == [Reason.LABEL_REMOVED.value]
+    assert "`hubot` removed the label" in world.comment(pull)
 
 
 @pytest.mark.thorough
