@@ -79,7 +79,8 @@ class _Choice:
         anchor = self._anchor(in_backlog=len(untested) > free)
         preempting: Sequence[Member] = [each for each in untested if each.preempts]
         most = max(len(untested), 1)
-        passed = {frozenset(each.content) for each in self.trains.passed}
+        tested = (*self.trains.passed, *(each for each in self.trains.runs if each.extends_base))
+        known = {frozenset(each.content) for each in tested}
         for work in [preempting] if preempting else [*self._work(active), ()]:
             if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
                 new = self._prefixes(work)
@@ -88,8 +89,8 @@ class _Choice:
             else:
                 new = self._tests(work, anchor, ceil(max(most, len(work)) / free)) if work else []
             new = [self._whole(each) for each in new]
-            # What has passed waits for a better run to end, and lands then.
-            if new := [each for each in new if frozenset(each.content) not in passed]:
+            # What has passed waits for a better run to end, and lands then. No run repeats one under way.
+            if new := [each for each in new if frozenset(each.content) not in known]:
                 return new
         return []
 

@@ -186,6 +186,19 @@ def test_long_queue_is_planned_whole(slots: int) -> None:
     assert len(made.start) == slots
 
 
+def test_content_that_a_run_tests_on_the_base_gets_no_second_run() -> None:
+    """P5: two failures with a common suspect need the same run; it starts once."""
+    queue = tuple(Member(each, 0.0, 1.0) for each in range(12, 17))
+    beside = TrainRun(1, (12, 13, 14, 15), frozenset({12, 13, 14, 15}), 2.0, extends_base=False)
+    anchor = TrainRun(2, (16,), frozenset({16}), 2.0)
+    failed = [((12, 13, 14, 15, 16), True), ((12, 13), False), ((12, 16), True)]
+    failures = tuple(FailingRun(frozenset(content), frozenset(content), 1, on_base) for content, on_base in failed)
+    state = Trains(4, USUAL, queue, runs=(beside, anchor), failures=failures, saved=32.0)
+    started = [frozenset(new.content) for new in plan(state, 2 * USUAL).start]
+    assert started
+    assert len(started) == len({*started})
+
+
 def test_chain_is_one_run_whose_failure_is_about_all_of_it() -> None:
     """P5: also a member that another one brings into the run is tested by it."""
     made = plan(Trains(1, USUAL, (Member(1, 0.0, after=(2,)), Member(2, 0.0))), 2.0)
