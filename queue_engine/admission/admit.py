@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.admission.case import EnqueueRequest
-from queue_engine.admission.head_consent import await_webhook, consenting_person
+from queue_engine.admission.head_consent import await_webhook, consenting_person, last_departure
 from queue_engine.admission.new_entries import record_consent, store_entry
 from queue_engine.admission.rejection import RejectionHistory, announce_ignored, refuse, rejection_history
 from queue_engine.admission.required_facts import requirements_of
@@ -21,7 +21,7 @@ from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Mode, has_label
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects import record
+from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import LabelStates, label_states
 from queue_engine.rules.consent import behind_others, head_branch_of, withdrawn_since_label
@@ -157,8 +157,19 @@ async def _labeled(
     consented = replace(pull, labels=pull.labels.difference(void))
     if not policy.has_trigger_label(consented.labels):
         _log.info("label_without_consent", repository=request.case.repository.full_name, number=pull.number)
+        if request.head_sha == UNKNOWN_HEAD and not states.wanted:
+            await _end_withdrawn(engine, request, policy)
         return None
     return request, consented
+
+
+async def _end_withdrawn(engine: Engine, request: EnqueueRequest, policy: Policy) -> None:
+    """Remove the label of a pull request that a person dequeued in shadow mode, and say who did (P6)."""
+    repository, number = request.case.repository, request.case.number
+    async with engine.change() as change:
+        left = last_departure(await change.tx.timeline.of_pull_request(repository.id, number))
+        if left is not None and left.reason is Reason.UNQUEUED:
+            await notices.announce_withdrawn(change.tx, repository, number, left, policy, change.now)
 
 
 def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory | None, head_sha: str) -> bool:

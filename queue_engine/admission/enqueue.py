@@ -195,10 +195,11 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
     entry = await tx.entries.find(repository.id, number)
     if entry is None and (left := permitted.left) is not None:
         queue, event = await tx.queues.find_or_create(repository, left.base_branch, now), EntryStatus.CANCELLED.value
-        data, delivery = {"head": left.data.get("head"), "by": permitted.by}, case.delivery
+        data, delivery = {"head": left.data.get("head"), "dequeued_by": permitted.by}, case.delivery
         await change.record(event, queue, number=number, reason=Reason.UNQUEUED, delivery=delivery, data=data)
         if await tx.shadow.mode(repository.id) is not Mode.SHADOW:
-            await notices.remove_label(tx, repository, number, policy, now)
+            withdrawn = replace(left, reason=Reason.UNQUEUED, data=data)
+            await notices.announce_withdrawn(tx, repository, number, withdrawn, policy, now)
         return True
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")

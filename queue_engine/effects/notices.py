@@ -15,7 +15,7 @@ from queue_engine.domain.culprit import CulpritRecord
 from queue_engine.domain.departure import Cause, DequeueReason, NewCommits
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.landing_record import LandingRecord
-from queue_engine.domain.model import Entry, EntryStatus, Repository, failing_in
+from queue_engine.domain.model import Entry, EntryStatus, Repository, TimelineEvent, failing_in
 from queue_engine.domain.notice import WAITING, BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
@@ -243,6 +243,19 @@ async def announce_dequeued(
         kind = NoticeKind.REFUSED  # It was never in the queue.
     notice = notice_of(entry, kind, policy, now, **facts)
     await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)
+
+
+async def announce_withdrawn(
+    tx: Transaction, repository: Repository, number: int, left: TimelineEvent, policy: Policy, now: datetime
+) -> None:
+    """Complete comment, check run and label after a person dequeued while IMQ could write nothing."""
+    head_sha, by = left.data.get("head") or "", left.data.get("dequeued_by")
+    facts: dict[str, Any] = {"reason": left.reason, "cause": Cause(by) if by else None}
+    notice = notice_of_pull(number, left.base_branch, head_sha, NoticeKind.CANCELLED, policy, now, **facts)
+    await announce(tx, repository, notice, policy, due=now)
+    if await tx.outbox.exists(OutboxKind.CHECK_RUN, repository.id, number):
+        await tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=now, notice=with_custom_text(notice, policy))
+    await remove_label(tx, repository, number, policy, now)
 
 
 async def announce_landed(
