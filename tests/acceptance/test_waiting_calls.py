@@ -94,6 +94,19 @@ async def test_call_that_waits_ends_with_its_time(world: World, mona: Caller) ->
         assert changed.status == 200
 
 
+def polls_of(world: World, monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
+    """The pauses before each poll of a waiting call, from now on."""
+    polls: list[timedelta] = []
+    next_poll = world.bot.waits._next_poll
+
+    async def poll(woken: asyncio.Event, pause: timedelta, *ends: Any) -> None:
+        polls.append(pause)
+        await next_poll(woken, pause, *ends)
+
+    monkeypatch.setattr(world.bot.waits, "_next_poll", poll)
+    return polls
+
+
 async def test_call_for_the_outcome_costs_nothing_while_its_pull_request_waits(
     world: World, mona: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,14 +116,7 @@ async def test_call_for_the_outcome_costs_nothing_while_its_pull_request_waits(
     await mona.queue(pull)
     pull.comment("/pause", by="rhea")
     await world.settle()
-    polls: list[timedelta] = []
-    next_poll = world.bot.waits._next_poll
-
-    async def poll(woken: asyncio.Event, pause: timedelta, *ends: Any) -> None:
-        polls.append(pause)
-        await next_poll(woken, pause, *ends)
-
-    monkeypatch.setattr(world.bot.waits, "_next_poll", poll)
+    polls = polls_of(world, monkeypatch)
     async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=3600&until=outcome")) as call:
         for _ in range(10):
             assert (await mona.queue(other)).status == 202
@@ -217,14 +223,7 @@ async def test_events_of_others_make_no_poll_rarer(world: World, mona: Caller, m
     """A busy repository wakes a call a hundred times in an hour, and what no event reports is still found soon."""
     pull = world.open("add")
     await world.settle()
-    polls: list[timedelta] = []
-    next_poll = world.bot.waits._next_poll
-
-    async def poll(woken: asyncio.Event, pause: timedelta, *ends: Any) -> None:
-        polls.append(pause)
-        await next_poll(woken, pause, *ends)
-
-    monkeypatch.setattr(world.bot.waits, "_next_poll", poll)
+    polls = polls_of(world, monkeypatch)
     async with waiting(world, 1, mona.ask("GET", f"{path_of(pull)}?wait=3600")) as call:
         for woken in range(1, 60):
             (each,) = world.bot.waits.waiting
