@@ -139,7 +139,7 @@ def _of_head(entry: Entry, facts: Facts) -> Facts:
 
 
 def _before_status(entry: Entry, facts: Facts, policy: Policy, now: datetime, waiting: Entry) -> Action | None:
-    """Return what precedes the status: a merge under way, or lost consent; `waiting` after its bot pushed."""
+    """Return the action before any of its status. `waiting`: the entry as it is after a push by its own bot."""
     if entry.run.merge_requested_at is not None and facts.landed_sha is not None:
         # GitHub answered the merge request: no read could add anything.
         return Landing(facts.landed_sha)

@@ -22,7 +22,7 @@ from queue_engine.rules.stacks import is_stacked_above
 
 
 def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, mergeable: bool) -> MergeMethod | Action:
-    """Return how the entry lands, or the action before; a known conflict counts with `mergeable`."""
+    """Return the method by which the entry lands, or the action before. `mergeable`: a known conflict dequeues it."""
     if facts.pull is None:
         return ReadFact(FactKind.SNAPSHOT)
     if (lost := consent_lost(entry, facts.pull, policy)) is not None:
