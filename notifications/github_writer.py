@@ -129,8 +129,7 @@ class GithubWriter:
         create = partial(self._github.create_comment, item.repository, item.number, body)
         created = await self._create(item, create)
         if known is not None:
-            async with self._store.transaction() as tx:
-                await tx.outbox.created(item, created, superseded_id=known)
+            await self._store.write(lambda tx: tx.outbox.created(item, created, superseded_id=known))
             if not await self._delete_one(item, known):
                 bodies = await self._github.find_comments(item.repository, item.number)
                 await self._delete(item, tuple(set(bodies) - {created}))
@@ -156,8 +155,7 @@ class GithubWriter:
         except Unavailable:
             raise
         except GitHubError:
-            async with self._store.transaction() as tx:
-                await tx.outbox.not_created(item)
+            await self._store.write(lambda tx: tx.outbox.not_created(item))
             raise
 
     async def _delete(self, item: OutboxItem, superseded: tuple[int, ...]) -> None:
@@ -213,8 +211,7 @@ class GithubWriter:
             await self._supersede(item, item.remote_id, unmerged_conclusion(notice))
         elif known is None:
             # The comment, which was sent since this item was claimed, may have shown that the database was lost.
-            async with self._store.reading() as tx:
-                item = await tx.outbox.refreshed(item)
+            item = await self._store.read(lambda tx: tx.outbox.refreshed(item))
         if notice.reason in _OF_LOST_ENTRIES or _may_be_none(item, notice):
             known = await self._find_unfinished(item, notice, identity, known)
             if known is None:
@@ -281,8 +278,7 @@ class GithubWriter:
             )
 
     async def _mark_maybe_created(self, item: OutboxItem) -> None:
-        async with self._store.transaction() as tx:
-            await tx.outbox.mark_maybe_created(item)
+        await self._store.write(lambda tx: tx.outbox.mark_maybe_created(item))
 
     async def _record_written(
         self, item: OutboxItem, remote_id: int, *, run: OwnCheckRun | None = None, completed: bool = False
@@ -304,8 +300,7 @@ class GithubWriter:
             await tx.outbox.done(item, self._clock.now())
 
     async def _done(self, item: OutboxItem, at: datetime | None = None) -> None:
-        async with self._store.transaction() as tx:
-            await tx.outbox.done(item, at or self._clock.now())
+        await self._store.write(lambda tx: tx.outbox.done(item, at or self._clock.now()))
 
 
 def _may_be_none(item: OutboxItem, notice: Notice) -> bool:

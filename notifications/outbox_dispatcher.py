@@ -141,8 +141,7 @@ class OutboxDispatcher:
 
     async def next_due(self) -> datetime | None:
         """Return when the next item is due, which may be in the past; None without items."""
-        async with self._store.reading() as tx:
-            return await tx.outbox.next_due()
+        return await self._store.read(lambda tx: tx.outbox.next_due())
 
     async def _claim(self, at_most: int) -> list[OutboxItem]:
         """Claim due items in one transaction, so many at most."""
@@ -187,8 +186,7 @@ class OutboxDispatcher:
             await self._hold(item, error, log)
         except WriteRefused:
             # Written before the repository entered shadow mode; it would be outdated when IMQ may write again.
-            async with self._store.transaction() as tx:
-                await tx.outbox.done(item, self._clock.now())
+            await self._store.write(lambda tx: tx.outbox.done(item, self._clock.now()))
             log.info("outbox_item_dropped")
         # An operator can replace a refused key or token while items wait.
         except (Unavailable, Unauthorized) as error:
@@ -206,8 +204,7 @@ class OutboxDispatcher:
             elif isinstance(error, Forbidden | NotFound | Invalid):
                 await self._give_up(item, words, log, retryable=locked)
                 if locked and item.kind is OutboxKind.COMMENT:
-                    async with self._store.transaction() as tx:
-                        await self._show_on_check_run(tx, item)
+                    await self._store.write(lambda tx: self._show_on_check_run(tx, item))
             else:
                 await self._retry(item, words, log)
         except Exception as error:
@@ -215,8 +212,7 @@ class OutboxDispatcher:
             await self._retry(item, repr(error), log)
         else:
             if item.attempts:
-                async with self._store.transaction() as tx:
-                    await tx.outbox.release(item.repository.id, self._clock.now())
+                await self._store.write(lambda tx: tx.outbox.release(item.repository.id, self._clock.now()))
             self._meter.count("outbox_sent", kind=item.kind)
             log.debug("outbox_item_sent", version=item.version)
             return True
@@ -270,7 +266,6 @@ class OutboxDispatcher:
         self, item: OutboxItem, error: str, log: structlog.typing.FilteringBoundLogger, *, retryable: bool
     ) -> None:
         """Make the item a dead letter; `retryable` if a person can fix the cause and send it again."""
-        async with self._store.transaction() as tx:
-            await tx.outbox.dead(item, error, self._clock.now(), retryable=retryable)
+        await self._store.write(lambda tx: tx.outbox.dead(item, error, self._clock.now(), retryable=retryable))
         # A person can mend the cause of a retryable one, so the fault is not IMQ's.
         log.log(logging.WARNING if retryable else logging.ERROR, "outbox_item_dead", error=error)

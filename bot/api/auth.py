@@ -58,8 +58,7 @@ async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
     if credentials is None:
         raise _unknown("send `Authorization: Bearer` and a token made with `imq token create`")
     now = clock.now()
-    async with store.reading() as tx:
-        token = await tx.tokens.find(credentials[1], now)
+    token = await store.read(lambda tx: tx.tokens.find(credentials[1], now))
     if token is None:
         raise _unknown("this token is unknown, expired or revoked", ', error="invalid_token"')
     if not token.noted(now):
@@ -69,8 +68,7 @@ async def identify(request: web.Request, store: Store, clock: Clock) -> Token:
 
 async def _record_use(token: Token, store: Store, now: datetime) -> None:
     try:
-        async with store.transaction() as tx:
-            await tx.tokens.note_use(token, now)
+        await store.write(lambda tx: tx.tokens.note_use(token, now))
     except Exception as error:
         # A caller that only reads is answered also while nothing can be written.
         if fault_of(error) is None:

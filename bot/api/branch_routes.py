@@ -136,8 +136,7 @@ class BranchRoutes(Routes):
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200; 404: the caller may not read the repository."""
         engine, repository = self._engine, await self._access.readable(request)
-        async with engine.store.reading() as tx:
-            queues = await tx.queues.of_repository(repository.id)
+        queues = await engine.store.read(lambda tx: tx.queues.of_repository(repository.id))
         branches = sorted(queue.base_branch for queue in queues)
         policies = {branch: await engine.policies.of(repository, branch) for branch in branches}
         async with engine.store.reading() as tx:
@@ -156,8 +155,7 @@ class BranchRoutes(Routes):
         """Answer 200; 404: the caller may not read the repository, or the branch never had a queue."""
         engine, repository = self._engine, await self._access.readable(request)
         branch = routes.branch_of(request)
-        async with engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, branch)
+        queue = await engine.store.read(lambda tx: tx.queues.find(repository.id, branch))
         if queue is None:
             raise routes.no_such_branch()
         policy = await engine.policies.of(repository, branch)
@@ -282,8 +280,7 @@ class BranchRoutes(Routes):
         """Answer 200, for the last 30 days without `since`; 404: the repository is hidden; 422: no instant."""
         repository = await self._access.readable(request)
         since = query(request, ShadowQuery).since or self._engine.clock.now() - USUAL
-        async with self._engine.store.reading() as tx:
-            report = await load_shadow_report(tx, since, repository=repository)
+        report = await self._engine.store.read(lambda tx: load_shadow_report(tx, since, repository=repository))
         return web.json_response(json_data(ShadowAnswer.model_validate(report)))
 
 

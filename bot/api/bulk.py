@@ -242,8 +242,7 @@ class BulkJobs:
 
     async def _settled(self, job: Job) -> None:
         """Report the progress of the call, by its process, and answer those who wait for it."""
-        async with self._engine.store.reading() as tx:
-            jobs = await _jobs(tx, job.process_id)
+        jobs = await self._engine.store.read(lambda tx: _jobs(tx, job.process_id))
         done, total = sum(each.status in _ENDED for each in jobs), len(jobs)
         await self._engine.progress.on_progress(
             ProgressEvent(
@@ -270,8 +269,7 @@ class BulkJobs:
 
 async def _is_done(engine: Engine, repository: Repository, number: int, job: Job) -> bool:
     """Return whether a run of this job queued the pull request; its process may have died afterwards."""
-    async with engine.store.reading() as tx:
-        events = await tx.timeline.of_pull_request(repository.id, number)
+    events = await engine.store.read(lambda tx: tx.timeline.of_pull_request(repository.id, number))
     return any(event.delivery == call_delivery(job) for event in events)
 
 

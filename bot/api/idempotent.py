@@ -135,15 +135,13 @@ async def _begin(engine: Engine, request: web.Request, key: str, body: bytes) ->
 
 async def _run(engine: Engine, request: web.Request, key: NewKey, handler: Handler) -> web.StreamResponse:
     async def renew(until: datetime) -> bool:
-        async with engine.store.transaction() as tx:
-            return await tx.keys.renew(key, until)
+        return await engine.store.write(lambda tx: tx.keys.renew(key, until))
 
     try:
         async with kept(engine.clock, engine.lease, renew):
             response = await _answer(request, handler)
         if not request[_CALL].finished and not (response.status >= 500 or response.status in _TRANSIENT):
-            async with engine.store.transaction() as tx:
-                await tx.keys.finish(key, status=response.status, body=_content(response))
+            await engine.store.write(lambda tx: tx.keys.finish(key, status=response.status, body=_content(response)))
             request[_CALL].finished = True
     except Exception:
         await _abandon(engine, key)
@@ -166,8 +164,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _abandon(engine: Engine, key: NewKey) -> None:
     """Free the key of a call whose answer is not stored. If the database is down, the key's lease expires."""
     try:
-        async with engine.store.transaction() as tx:
-            await tx.keys.abandon(key)
+        await engine.store.write(lambda tx: tx.keys.abandon(key))
     except Exception as error:
         _log.warning("idempotency_key_not_freed", error=repr(error))
 

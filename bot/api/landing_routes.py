@@ -75,8 +75,7 @@ class LandingRoutes(Routes):
     async def list(self, request: web.Request) -> web.Response:
         """Answer 200 with a page; 404: the caller may not read the repository."""
         repository, listing = await self._access.readable(request), query(request, LandingListing)
-        async with self._engine.store.reading() as tx:
-            found = await listing.load(tx, repository)
+        found = await self._engine.store.read(lambda tx: listing.load(tx, repository))
         return _answer(*listing.page(found))
 
     @_show(f"{_LANDINGS}/{{sha:{_SHA}}}", "show_landing", "Shows what landed as a commit.")
@@ -97,8 +96,7 @@ class LandingRoutes(Routes):
     async def of_tree(self, request: web.Request) -> web.Response:
         """Answer 200: none, one or several landings; 404: the repository is hidden."""
         repository = await self._access.readable(request)
-        async with self._engine.store.reading() as tx:
-            found = await tx.landings.of_tree(repository.id, request.match_info["tree"])
+        found = await self._engine.store.read(lambda tx: tx.landings.of_tree(repository.id, request.match_info["tree"]))
         return _answer(found)
 
 

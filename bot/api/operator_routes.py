@@ -70,8 +70,7 @@ class DeadLetterRoutes(Routes):
     @_for_operators("GET", _ONE, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetter})
     async def show(self, request: web.Request) -> web.Response:
         """Answer 200 with a dead letter, or 404."""
-        async with self._engine.store.reading() as tx:
-            letter = await tx.dead_letters.get(request.match_info["id"])
+        letter = await self._engine.store.read(lambda tx: tx.dead_letters.get(request.match_info["id"]))
         if letter is None:
             raise _not_found()
         return web.json_response(json_data(_masked(letter)))

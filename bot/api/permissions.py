@@ -290,8 +290,7 @@ class PublicRepositories:
         return None not in (await self._known({each.id for each in repositories})).values()
 
     async def _known(self, repository_ids: Collection[int]) -> dict[int, bool | None]:
-        async with self._engine.store.reading() as tx:
-            generations = await tx.repositories.generations(repository_ids)
+        generations = await self._engine.store.read(lambda tx: tx.repositories.generations(repository_ids))
         return {number: self._cached((number, generations[number])) for number in repository_ids}
 
     async def _key(self, repository: Repository) -> tuple[int, int]:

@@ -131,8 +131,7 @@ class QueueRoutes(Routes):
             # While GitHub does not answer, the call waits on: rights are judged again before its answer.
             with suppress(GitHubError):
                 await self._access.readable(request)
-            async with self._engine.store.reading() as tx:
-                entry = await tx.entries.find(repository.id, number)
+            entry = await self._engine.store.read(lambda tx: tx.entries.find(repository.id, number))
             ready = entry is not None and entry.is_ready
             left, joined = entry is None or (joined and not ready), joined or ready
             return left
@@ -145,8 +144,7 @@ class QueueRoutes(Routes):
     async def _why(self, request: web.Request) -> Mapping[str, Any]:
         repository = await self._access.readable(request)
         number = routes.number_of(request)
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.of_pull_request(repository.id, number)
+        queue = await self._engine.store.read(lambda tx: tx.queues.of_pull_request(repository.id, number))
         branches = () if queue is None else (queue.base_branch,)
         policies = {branch: await self._engine.policies.of(repository, branch) for branch in branches}
         found = await self._pulls.load(repository, number, policies)
@@ -270,8 +268,7 @@ class QueueRoutes(Routes):
         """Answer 200, and do nothing; 400: no such priority; 404: hidden repository, or it is not queued."""
         engine, repository = self._engine, await self._access.readable(request)
         asked, number = query(request, EffectQuery), routes.number_of(request)
-        async with engine.store.reading() as tx:
-            entry = await tx.entries.find(repository.id, number)
+        entry = await engine.store.read(lambda tx: tx.entries.find(repository.id, number))
         if entry is None:
             raise ApiError(404, f"pull request {number} is not queued")
         policy = await engine.policies.of(repository, entry.base_branch)

@@ -59,8 +59,7 @@ def show(job_id: str) -> None:
     """Show all of one dead letter."""
 
     async def work(store: Store) -> DeadLetter | None:
-        async with store.reading() as tx:
-            return await tx.dead_letters.get(job_id)
+        return await store.read(lambda tx: tx.dead_letters.get(job_id))
 
     letter = run_with_store(work)
     if letter is None:
@@ -113,8 +112,7 @@ def discard(job_id: str) -> None:
     """Delete a dead letter for good."""
 
     async def work(store: Store) -> bool:
-        async with store.transaction() as tx:
-            return await dead_letter_retries.discard(tx, job_id, _actor(), SystemClock().now())
+        return await store.write(lambda tx: dead_letter_retries.discard(tx, job_id, _actor(), SystemClock().now()))
 
     if not run_with_store(work):
         raise _unknown(job_id)

@@ -52,7 +52,6 @@ def rotate_key() -> None:
     keys = PassportKeys(given.github_private_key, given.secret_key, given.former_secret_key)
 
     async def work(store: Store) -> str:
-        async with store.transaction() as tx:
-            return await keys.rotate(tx, SystemClock().now(), by=account())
+        return await store.write(lambda tx: keys.rotate(tx, SystemClock().now(), by=account()))
 
     echo(f"Landings are signed by the key {with_database(given, work)} from now on.")

@@ -135,8 +135,7 @@ def import_queues(file: BinaryIO) -> None:
 
         with _without_processes("import"):
             await _refuse_beside_processes(store)
-            async with store.transaction() as tx:
-                return await imported(Change(tx, SystemClock().now()), read)
+            return await store.write(lambda tx: imported(Change(tx, SystemClock().now()), read))
 
     try:
         stored = run_with_store(work)
@@ -161,8 +160,7 @@ async def _refuse_beside_processes(store: Store) -> None:
     """Raise CommandRefused while processes report to PostgreSQL; those of SQLite hold its file instead."""
     if store.database.dialect == "sqlite":
         return
-    async with store.reading() as tx:
-        running = await tx.processes.all(SystemClock().now())
+    running = await store.read(lambda tx: tx.processes.all(SystemClock().now()))
     if running:
         names = ", ".join(f"`imq {each.status.get('role', 'run')}` ({each.owner})" for each in running)
         minutes = round(ALIVE.total_seconds() / 60)

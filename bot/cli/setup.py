@@ -148,8 +148,7 @@ def _refuse_to_overwrite(options: _Options, settings: HostSettings) -> None:
 
 
 async def _is_registered(store: "Store") -> bool:
-    async with store.reading() as tx:
-        found = await tx.github_secrets.find()
+    found = await store.read(lambda tx: tx.github_secrets.find())
     return found is not None and found.sealed is not None
 
 

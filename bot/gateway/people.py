@@ -206,8 +206,7 @@ class KnownTeams:
         if found is not None:
             return _team_of(found)
         team = await self._read(repository, slug)
-        async with self._store.transaction() as tx:
-            await tx.configuration_files.put(row, 0, _row_of(team), now)
+        await self._store.write(lambda tx: tx.configuration_files.put(row, 0, _row_of(team), now))
         return team
 
 
@@ -247,8 +246,7 @@ class TokenPermissions(Forwarding):
     async def permission(self, repository: Repository, login: str) -> Permission:
         if (name := service_name(login)) is None:
             return await self._github.permission(repository, login)
-        async with self._store.reading() as tx:
-            token = await tx.tokens.named(name, self._clock.now())
+        token = await self._store.read(lambda tx: tx.tokens.named(name, self._clock.now()))
         if token is None or not token.grant.service or not token.grant.covers(repository):
             return Permission.NONE
         return token.grant.access

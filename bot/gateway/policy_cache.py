@@ -404,8 +404,7 @@ class Policies:
 
     async def _generations(self, repository: Repository) -> tuple[int, int]:
         """Return the generations of the repository and of the shared one, which any process may have increased."""
-        async with self._store.reading() as tx:
-            own, shared_id, shared = await tx.repositories.settings(repository, SHARED)
+        own, shared_id, shared = await self._store.read(lambda tx: tx.repositories.settings(repository, SHARED))
         if shared_id is not None:
             self._forget_outdated_rules(shared_id, shared)
         return own, shared
@@ -433,12 +432,10 @@ class Policies:
         """Load the file from the database, else from GitHub."""
         row, now = row_of(file.key), self._clock.now()
         since = max(now - _SHARED_FOR, self._forgotten.get(row, now - _SHARED_FOR))
-        async with self._store.reading() as tx:
-            found = await tx.configuration_files.find(row, generation, since=since)
+        found = await self._store.read(lambda tx: tx.configuration_files.find(row, generation, since=since))
         if found is None:
             found = await fetch()
-            async with self._store.transaction() as tx:
-                await tx.configuration_files.put(row, generation, found, now)
+            await self._store.write(lambda tx: tx.configuration_files.put(row, generation, found, now))
         return found
 
 

@@ -251,8 +251,7 @@ class ProcessReporter:
         if not self.is_enabled or self._due - INTERVAL <= now < self._due:
             return False
         figures = self._own_figures()
-        async with self._store.transaction() as tx:
-            await tx.processes.report(self._owner, now, self.status(), text(figures))
+        await self._store.write(lambda tx: tx.processes.report(self._owner, now, self.status(), text(figures)))
         self._due, self._last_report = now + INTERVAL, figures
         return True
 
@@ -267,8 +266,7 @@ class ProcessReporter:
         if self._last_report is None:
             return
         try:
-            async with self._store.transaction() as tx:
-                await tx.processes.forget(self._owner)
+            await self._store.write(lambda tx: tx.processes.forget(self._owner))
         except Exception as error:
             _log.warning("not_forgotten", exc_info=error)
 
@@ -381,8 +379,7 @@ class RequestCounts:
     async def _write(self, now: datetime) -> None:
         if not (counts := dict(self._counts)):
             return
-        async with self._store.transaction() as tx:
-            await tx.statistics.count_requests(day_of(now), counts)
+        await self._store.write(lambda tx: tx.statistics.count_requests(day_of(now), counts))
         # Requests that were sent meanwhile stay.
         self._counts.subtract(counts)
         for each in [repository_id for repository_id, count in self._counts.items() if not count]:

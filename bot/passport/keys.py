@@ -103,8 +103,7 @@ class PublishedKeys:
 
     async def handle(self, _request: web.Request) -> web.Response:
         """Answer 200 with every key, those that sign no more too; before the first landing it draws the first one."""
-        async with self._engine.store.reading() as tx:
-            keys = await tx.landing_keys.all()
+        keys = await self._engine.store.read(lambda tx: tx.landing_keys.all())
         if not keys:
             async with self._engine.change() as change:
                 await self._own.ensure(change.tx, change.now)

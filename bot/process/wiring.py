@@ -331,8 +331,7 @@ class Bot:
         return True
 
     async def _delivered(self) -> bool:
-        async with self.engine.store.reading() as tx:
-            return await tx.keys.any_in(DELIVERIES)
+        return await self.engine.store.read(lambda tx: tx.keys.any_in(DELIVERIES))
 
     async def _migrated(self) -> bool:
         return await migration_state(self.database) is MigrationState.USABLE

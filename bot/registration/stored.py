@@ -107,8 +107,7 @@ class StoredCredentials:
 
     async def load(self) -> Credentials | None:
         """Return the credentials; None without an App. Raises WrongSecretKey."""
-        async with self._store.reading() as tx:
-            found = await tx.github_secrets.find()
+        found = await self._store.read(lambda tx: tx.github_secrets.find())
         if found is None or found.sealed is None:
             return None
         try:
@@ -118,8 +117,7 @@ class StoredCredentials:
 
     async def reencrypt(self) -> bool:
         """Encrypt credentials of the former key by the secret key; whether there were any. Raises WrongSecretKey."""
-        async with self._store.reading() as tx:
-            found = await tx.github_secrets.find()
+        found = await self._store.read(lambda tx: tx.github_secrets.find())
         if found is None or found.sealed is None or _decrypts(self._current, found.sealed):
             return False
         try:
@@ -174,17 +172,14 @@ class StoredSecrets:
         found = await self._registration()
         if not same_code(given, self._code_of(found)):
             return False
-        async with self._store.transaction() as tx:
-            return await tx.github_secrets.renew(found.nonce, secrets.token_hex(32))
+        return await self._store.write(lambda tx: tx.github_secrets.renew(found.nonce, secrets.token_hex(32)))
 
     async def begin(self, state: str) -> None:
         await self._registration()
-        async with self._store.transaction() as tx:
-            await tx.github_secrets.expect(digest(state))
+        await self._store.write(lambda tx: tx.github_secrets.expect(digest(state)))
 
     async def finish(self, state: str) -> bool:
-        async with self._store.transaction() as tx:
-            return await tx.github_secrets.finish(digest(state))
+        return await self._store.write(lambda tx: tx.github_secrets.finish(digest(state)))
 
     async def _registration(self) -> GitHubSecret:
         async with self._store.transaction() as tx:

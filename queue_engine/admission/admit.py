@@ -55,8 +55,7 @@ Admission = Entry | Answer
 async def handle_enqueue_request(engine: Engine, request: EnqueueRequest) -> None:
     """Check the eligibility of a pull request that is not queued, and store the answer. Raises as `admit` does."""
     repository, number = request.case.repository, request.case.number
-    async with engine.store.reading() as tx:
-        before = await rejection_history(tx, repository.id, number)
+    before = await engine.store.read(lambda tx: rejection_history(tx, repository.id, number))
     if not _allows_retry(engine, request, before, request.head_sha or ""):
         if request.by is not None and not request.by_machine:
             await announce_ignored(engine, repository, number, request.by, request.case.delivery)
@@ -70,8 +69,7 @@ async def read_request(
 ) -> tuple[EnqueueRequest, Snapshot] | None:
     """Read who asks by a label, and for what; None if no label is consent or may be retried. Raises GitHubError."""
     repository, number = request.case.repository, request.case.number
-    async with engine.store.reading() as tx:
-        states = await label_states(tx, repository.id, number)
+    states = await engine.store.read(lambda tx: label_states(tx, repository.id, number))
     taken = await engine.github.snapshot(repository, number, login=request.by, head_sha=request.head_sha)
     pull = taken.pull
     if not _allows_retry(engine, request, before, pull.head_sha):

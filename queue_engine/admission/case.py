@@ -60,8 +60,7 @@ class Case:
 
 async def load_case(engine: Engine, repository: Repository, number: int, *, delivery: str | None = None) -> Case:
     """Load the entry of a pull request, for this event."""
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, number)
+    entry = await engine.store.read(lambda tx: tx.entries.find(repository.id, number))
     return Case(repository, number, entry, delivery)
 
 

@@ -151,8 +151,7 @@ async def _queued_before_shadow(
     """
     if left is None or left.reason is not Reason.SHADOW_MODE:
         return None
-    async with engine.store.reading() as tx:
-        ledger = await tx.consents.of_last_entry(left.repository_id, pull.number)
+    ledger = await engine.store.read(lambda tx: tx.consents.of_last_entry(left.repository_id, pull.number))
     heads, last = heads_of(each for each in ledger if each.base_branch == pull.base_branch), left.data.get("head")
     queued = next((each for each in ledger if each.by), None)
     # The last head may be an update that was not proved yet, which the ledger lacks.

@@ -124,8 +124,7 @@ async def rejection_history(tx: Transaction, repository_id: int, number: int) ->
 
 async def announce_ignored(engine: Engine, repository: Repository, number: int, by: str, delivery: str | None) -> None:
     """Announce once that IMQ ignores this head for a while, and until when; the label comes off."""
-    async with engine.store.reading() as tx:
-        before = await rejection_history(tx, repository.id, number)
+    before = await engine.store.read(lambda tx: rejection_history(tx, repository.id, number))
     if before is None or before.announced or not before.base_branch:
         return
     policy = await engine.policies.of(repository, before.base_branch)

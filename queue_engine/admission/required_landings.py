@@ -100,8 +100,7 @@ class _Search:
         if pull.merged:
             return _LANDED
         named = {full_name(each, repository) for each in set_names(pull, repository)}
-        async with self.engine.store.reading() as tx:
-            entry = await tx.entries.find(repository.id, pull.number)
+        entry = await self.engine.store.read(lambda tx: tx.entries.find(repository.id, pull.number))
         if not named.issuperset(members.keys() - {_named(repository, pull)}):
             return _NAMES_OTHERS
         if entry is None:
@@ -175,8 +174,7 @@ class _Search:
     async def _visible(self, owner: str, name: str) -> Repository | None:
         """Return the repository of this name, if naming it reveals nothing to anyone who may not read it."""
         github = self.engine.github
-        async with self.engine.store.reading() as tx:
-            known = await tx.repositories.named(owner, name)
+        known = await self.engine.store.read(lambda tx: tx.repositories.named(owner, name))
         if known is None or known.id == self.home.id:
             return known
         try:

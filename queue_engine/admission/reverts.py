@@ -141,8 +141,7 @@ async def queue_revert(
         taken = await engine.github.snapshot(repository, number, login=by)
     if opened.replaced is not None and taken.pull.head_sha == opened.replaced:
         raise StaleRead("reads do not show the commit of the revert yet")
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, number)
+    entry = await engine.store.read(lambda tx: tx.entries.find(repository.id, number))
     if entry is not None or not taken.pull.open:
         return opened
     if taken.pull.head_sha != (opened.head_sha or await _made_head(engine, repository, taken.pull)):
@@ -215,8 +214,7 @@ async def _alone(engine: Engine, repository: Repository, number: int) -> AsyncIt
     try:
         yield
     finally:
-        async with engine.store.transaction() as tx:
-            await tx.keys.abandon(begun)
+        await engine.store.write(lambda tx: tx.keys.abandon(begun))
 
 
 async def open_revert(
@@ -227,8 +225,7 @@ async def open_revert(
         github, mark = engine.github, REVERT_MARK.format(number=pull.number)
         opened = await github.latest_pull_requests(repository)
         own_login = await github.own_login()
-        async with engine.store.reading() as tx:
-            last = await _last_revert(tx, repository.id, pull.number)
+        last = await engine.store.read(lambda tx: _last_revert(tx, repository.id, pull.number))
         known: int | None = last.get("revert")
         found = next((each.number for each in opened if mark in each.body and each.author == own_login), None)
         if known is not None and found is None:

@@ -77,8 +77,7 @@ async def is_throttled(engine: Engine, repository: Repository, login: str) -> bo
 
 async def throttled_until(engine: Engine, repository: Repository, login: str) -> datetime | None:
     """Return when this person's throttle ends; None if there is none."""
-    async with engine.store.reading() as tx:
-        throttle = await tx.throttles.find(repository.id, login)
+    throttle = await engine.store.read(lambda tx: tx.throttles.find(repository.id, login))
     until = None if throttle is None else ignored_until(throttle)
     return until if until is not None and engine.clock.now() < until else None
 
@@ -96,8 +95,7 @@ async def is_outsider(engine: Engine, repository: Repository, login: str) -> boo
         return False
     if await engine.policies.admit_readers(repository, login):
         return False
-    async with engine.change() as change:
-        await count_without_right(change, repository, login)
+    await engine.write(lambda change: count_without_right(change, repository, login))
     _log.info("outsider", repository=repository.full_name, by=login)
     return True
 
@@ -139,8 +137,7 @@ class LabelThrottle:
             await in_order()
             until = await throttled_until(engine, repository, labeling(by))
         if until is not None:
-            async with engine.change() as change:
-                await _put_off(change, webhook, until)
+            await engine.write(lambda change: _put_off(change, webhook, until))
             label = {"repository": repository.full_name, "number": webhook.number, "until": until.isoformat()}
             _log.info("label_put_off", by=by, **label)
         return until is not None
@@ -192,8 +189,7 @@ def webhook_of(job: Job) -> LabelRequest:
 
 async def queued_by_others(engine: Engine, webhook: LabelRequest) -> bool:
     """Return whether the pull request is queued: another person has queued it meanwhile."""
-    async with engine.store.reading() as tx:
-        return await tx.entries.is_queued(webhook.repository_id, webhook.number)
+    return await engine.store.read(lambda tx: tx.entries.is_queued(webhook.repository_id, webhook.number))
 
 
 async def numbers_put_off(tx: Transaction, repository_id: int) -> set[int]:
@@ -214,8 +210,7 @@ async def count_label_gone(
 ) -> None:
     """Count a label that was removed before IMQ read it, if its sender may not queue: the read cost a request too."""
     if by and permission is not None and may_queue(policy, by, permission) is not None:
-        async with engine.change() as change:
-            await count_without_right(change, repository, labeling(by))
+        await engine.write(lambda change: count_without_right(change, repository, labeling(by)))
 
 
 def _process_of(repository_id: int, login: str) -> str:

@@ -155,8 +155,7 @@ class CommandContext:
         return self.by.casefold() == self.pull.author.casefold()
 
     async def _delegated(self) -> str | None:
-        async with self.engine.store.reading() as tx:
-            return await self.delegated(tx)
+        return await self.engine.store.read(lambda tx: self.delegated(tx))
 
     async def delegated(self, tx: Transaction) -> str | None:
         """Return who let the author queue the pull request once; None without one, or if it was used or is old."""
@@ -471,8 +470,7 @@ class Commands:
         if webhook.updated_at is not None and webhook.updated_at < self._engine.clock.now() - KEPT:
             # Whether it was answered is not known any more.
             return
-        async with self._engine.store.reading() as tx:
-            answer = await tx.answers.find(repository.id, number, comment_id=comment)
+        answer = await self._engine.store.read(lambda tx: tx.answers.find(repository.id, number, comment_id=comment))
         replies = _given(answer)
         if not replies and not await self._is_answered(webhook):
             return
@@ -494,8 +492,7 @@ class Commands:
         person whom IMQ ignores for a while.
         """
         repository, number, comment = webhook.repository, webhook.number, _number_of(webhook)
-        async with self._engine.store.reading() as tx:
-            answer = await tx.answers.find(repository.id, number, comment_id=comment)
+        answer = await self._engine.store.read(lambda tx: tx.answers.find(repository.id, number, comment_id=comment))
         replies, by = () if answer is None else answer.replies, webhook.sender
         if len(replies) >= min(len(webhook.commands), MAX_COMMANDS):
             return
@@ -530,8 +527,7 @@ class Commands:
         if is_author or CommandPermission.ANYONE in rights:
             if webhook.attempt.arrived_at is None:
                 # A comment counts once, however often GitHub fails.
-                async with self._engine.change() as change:
-                    await count_without_right(change, repository, who)
+                await self._engine.write(lambda change: count_without_right(change, repository, who))
             return True
         return not await is_outsider(self._engine, repository, by)
 
@@ -559,8 +555,7 @@ class Commands:
         number, delivery = taken.pull.number, webhook.delivery
         case = Case(repository, number, delivery=delivery, attempt=webhook.attempt, in_order=in_order)
         case = await case.with_policy(self._engine, taken.pull.base_branch)
-        async with self._engine.change() as change:
-            await change.tx.repositories.refresh(repository)
+        await self._engine.write(lambda change: change.tx.repositories.refresh(repository))
         reviewed = (webhook.head_sha, webhook.branch) if isinstance(webhook, ReviewCommand) else None
         return CommandContext(self._engine, case, taken, by, webhook.updated_at, reviewed, comment=_number_of(webhook))
 
@@ -631,8 +626,7 @@ class Commands:
     async def _keep(
         self, context: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]
     ) -> tuple[Reply, ...]:
-        async with self._engine.change() as change:
-            return await self._put(change, context, comment, reply, before)
+        return await self._engine.write(lambda change: self._put(change, context, comment, reply, before))
 
     async def _put(
         self, change: Change, context: CommandContext, comment: int, reply: Reply, before: tuple[Reply, ...]

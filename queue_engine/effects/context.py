@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from opentelemetry.trace import SpanContext
 
@@ -27,6 +27,8 @@ from queue_engine.rules.departure_facts import departure_of, job_figures, share_
 from queue_engine.rules.job_rates import JobFigures
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store, Transaction
+
+T = TypeVar("T")
 
 _BEGINS = frozenset({"queued", "preempted", *EntryStatus}) - ENDS
 """Events that begin a span, which lasts until the next of them, or until the end."""
@@ -232,6 +234,11 @@ class Engine:
             self.wakeup.notify(due)
         for progressed in change.progress:
             await self.progress.on_progress(progressed)
+
+    async def write(self, what: Callable[[Change], Awaitable[T]]) -> T:
+        """Make one call that may write, in a `change` of its own; returns its result. Raises StaleRecord."""
+        async with self.change() as change:
+            return await what(change)
 
 
 async def _record_departure(tx: Transaction, end: TimelineEvent, entry: Entry) -> None:

@@ -70,8 +70,7 @@ async def note_failure(engine: Engine, repository_id: int, sha: str, check: str)
         queue = await tx.queues.find(repository_id, landed[-1].base_branch) if landed else None
     if queue is not None:
         policy = await engine.policies.of(queue.repository, queue.base_branch)
-        async with engine.change() as change:
-            await search_later(change, queue, policy, sha, check)
+        await engine.write(lambda change: search_later(change, queue, policy, sha, check))
 
 
 async def search_later(change: Change, queue: Queue, policy: Policy, sha: str, check: str) -> None:

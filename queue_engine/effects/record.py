@@ -91,8 +91,7 @@ async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: Pu
     if why.reason is not Reason.HEAD_CHANGED or pull is None:
         return why
     why = replace(why, pushed=pull.head_sha)
-    async with engine.change() as change:
-        known = await _known(change, entry)
+    known = await engine.write(lambda change: _known(change, entry))
     if pushed_head(entry, known) is not None:
         return why
     with suppress(GitHubError):

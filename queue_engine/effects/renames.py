@@ -41,6 +41,5 @@ def named_by(pull: PullRequest, repository: Repository) -> Repository:
 
 async def remember_name(engine: Engine, repository: Repository) -> None:
     """Store the repository's new name, for its queues, entries and outbox items, too."""
-    async with engine.change() as change:
-        await change.tx.repositories.refresh(repository)
+    await engine.write(lambda change: change.tx.repositories.refresh(repository))
     _log.info("repository_renamed", repository=repository.full_name, id=repository.id)

@@ -125,8 +125,7 @@ async def poll_missing_checks(
             after = None
     except GitHubError as error:
         _log_unread(queue, error)
-    async with engine.change() as change:
-        await change.tx.stalls.note(queue.id, after, expected=stall)
+    await engine.write(lambda change: change.tx.stalls.note(queue.id, after, expected=stall))
 
 
 def _unread(queue: Queue, red: RedBase, error: GitHubError, policy: Policy, now: datetime) -> RedBase:

@@ -112,8 +112,7 @@ class Cleanup:
     async def delete_branch(self, job: Job) -> Hold | None:
         """Delete the branch of a landed pull request, unless GitHub refuses. Raises RateLimitError and Unavailable."""
         github, number, head = self._engine.github, job.request["number"], job.request["head"]
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.get(job.request["queue_id"])
+        queue = await self._engine.store.read(lambda tx: tx.queues.get(job.request["queue_id"]))
         assert queue is not None
         repository = queue.repository
         try:
@@ -243,8 +242,7 @@ class CandidateCleanup:
             forbidden = await self._delete_branches(repository, run) or forbidden
         if forbidden and (again := until_permitted(job)) is not None:
             return again
-        async with self._engine.store.transaction() as transaction:
-            await transaction.runs.remove(run)
+        await self._engine.store.write(lambda transaction: transaction.runs.remove(run))
         return None
 
     async def clean_lost(self, job: Job) -> Hold | None:
@@ -399,8 +397,7 @@ async def _enqueue(
 
 async def follow_landed(engine: Engine, repository: Repository, number: int) -> None:
     """Read a pull request whose head or base somebody changed, if it landed with a train. Raises GitHubError."""
-    async with engine.store.reading() as tx:
-        shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    shown = await engine.store.read(lambda tx: tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number))
     if shown is not None and shown.kind is NoticeKind.LANDED and shown.landed_with is not None:
         await _announce_unlanded(engine, repository, await engine.github.pull_request(repository, number))
 
@@ -432,8 +429,7 @@ class LostMerges:
 
     async def close(self, job: Job) -> None:
         """Close members open for too long. A job may run twice. Raises RateLimitError, StaleRead and Unavailable."""
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.get(job.request["queue_id"])
+        queue = await self._engine.store.read(lambda tx: tx.queues.get(job.request["queue_id"]))
         if queue is None:
             return
         landed_at = datetime.fromisoformat(job.request["landed_at"])

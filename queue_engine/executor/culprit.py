@@ -193,8 +193,7 @@ class CulpritSteps:
         return None
 
     async def _save(self, search: CulpritRecord) -> CulpritRecord:
-        async with self._engine.change() as change:
-            await change.tx.culprits.save(search)
+        await self._engine.write(lambda change: change.tx.culprits.save(search))
         return search
 
     async def _wait(self, search: CulpritRecord) -> Hold:

@@ -162,8 +162,7 @@ class EntrySteps:
 
     async def _decide(self, entry: Entry) -> Action:
         if entry.run.merge_requested_at is not None:
-            async with self._engine.store.reading() as tx:
-                landed = await answered_merge(tx, entry, self._engine.clock.now())
+            landed = await self._engine.store.read(lambda tx: answered_merge(tx, entry, self._engine.clock.now()))
             self._facts = replace(self._facts, landed_sha=landed)
         return decide(entry, self._facts, self._policy, self._engine.clock.now())
 
@@ -303,8 +302,7 @@ class EntrySteps:
         """Dequeue the entry; if the reason is a failure of the pull request, read the pull request first."""
         pull, now = self._facts.pull, self._engine.clock.now()
         if reason is Reason.MERGED_ELSEWHERE:
-            async with self._engine.store.reading() as tx:
-                own = await merged_by_imq(tx, entry, now)
+            own = await self._engine.store.read(lambda tx: merged_by_imq(tx, entry, now))
             if own:
                 await self.save(entry, replace(entry, run=replace(entry.run, merge_requested_at=now)))
                 return None

@@ -44,8 +44,7 @@ async def make(engine: Engine, queue: Queue, needed: QueueChange, policy: Policy
         case QueueAction.PAUSE:
             await _pause(engine, queue, needed.detail)
         case QueueAction.END_STALL:
-            async with engine.change() as change:
-                await change.tx.stalls.note(queue.id, None)
+            await engine.write(lambda change: change.tx.stalls.note(queue.id, None))
         case QueueAction.FOLLOW_DEPTH:
             await follow_depth(engine, entries, blockers, policy)
         case QueueAction.END_HOLD:
@@ -68,8 +67,7 @@ async def make(engine: Engine, queue: Queue, needed: QueueChange, policy: Policy
 
 async def _pause(engine: Engine, queue: Queue, fault: str) -> None:
     _log.critical("invariant_broken", queue=queue.id, detail=fault)
-    async with engine.change() as change:
-        await record.pause(change, queue, Reason.INVARIANT_BROKEN, fault)
+    await engine.write(lambda change: record.pause(change, queue, Reason.INVARIANT_BROKEN, fault))
 
 
 async def lift(engine: Engine, queue: Queue, over: Pause) -> None:
@@ -154,8 +152,7 @@ async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Seque
 
 async def _dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:
     """Dequeue entries of one queue, all for one reason. Raises StaleRecord if one changed since it was read."""
-    async with engine.change() as change:
-        await record.dequeue_together(change, entries, why, lambda _: policy)
+    await engine.write(lambda change: record.dequeue_together(change, entries, why, lambda _: policy))
     _log.info("dequeued", repository=entries[0].repository.full_name, numbers=[each.number for each in entries])
 
 
@@ -195,12 +192,10 @@ async def record_stall(
         new = Stall(now, run.candidate, few(found.here))
     else:
         return None
-    async with engine.change() as change:
-        await change.tx.stalls.note(queue.id, new)
+    await engine.write(lambda change: change.tx.stalls.note(queue.id, new))
     return now
 
 
 async def record_refused_merge(engine: Engine, entry: Entry) -> None:
     """Record that GitHub refused to merge; in its own transaction, since a webhook may have changed the entry since."""
-    async with engine.store.transaction() as tx:
-        await record_merge_request(tx, entry, None, engine.clock.now())
+    await engine.store.write(lambda tx: record_merge_request(tx, entry, None, engine.clock.now()))

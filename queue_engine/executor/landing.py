@@ -200,8 +200,7 @@ async def _land_elsewhere(engine: Engine, entry: Entry, landed: Commit, branch: 
     The base branch did not move, so its queue proceeds. Raises StaleRecord if the entry changed since it was read.
     """
     reason, detail = Reason.BASE_CHANGED_AT_MERGE, f"merged into {branch} as {landed.sha}"
-    async with engine.change() as change:
-        await record.dequeue(change, entry, DequeueReason(reason, detail), policy)
+    await engine.write(lambda change: record.dequeue(change, entry, DequeueReason(reason, detail), policy))
     _log.critical(reason.value, repository=entry.repository.full_name, number=entry.number, detail=detail)
 
 
@@ -253,8 +252,7 @@ async def settle_pending_merge(engine: Engine, repository: Repository, number: i
     policy = await engine.policies.of(entry.repository, entry.base_branch)
     landed = await _landed(engine, entry, pull, policy)
     if landed is None or landed.branch != entry.base_branch:
-        async with engine.change() as change:
-            await change.tx.pending_merges.remove(repository.id, number)
+        await engine.write(lambda change: change.tx.pending_merges.remove(repository.id, number))
         _log.info("pending_merge_ended", repository=repository.full_name, number=number, merged=pull.merged)
         return
     await land(engine, queue, entry, landed.commit, policy, untested=landed.untested, departed=True)
@@ -315,8 +313,7 @@ async def move_green(engine: Engine, job: Job) -> None:
     except (Forbidden, Invalid, HeadConflict, MergeError) as refused:
         _log.warning("green_branch_refused", repository=queue.repository.full_name, branch=name, error=str(refused))
         return
-    async with engine.change() as change:
-        await change.tx.queues.note_green(queue.id, sha)
+    await engine.write(lambda change: change.tx.queues.note_green(queue.id, sha))
     _log.info("green_branch_moved", repository=queue.repository.full_name, branch=name, sha=sha)
 
 

@@ -93,8 +93,7 @@ async def _create(engine: Engine, repository: Repository, wanted: ProofMark) -> 
     # A branch at the candidate would start its workflows again. All of them share one commit.
     own = (await engine.github.create_commit(repository, wanted.tree, (), "[skip ci] IMQ tested trees")).sha
     branch = replace(wanted, ref=f"{BRANCHES}{wanted.mark}/{wanted.tree}", object=own)
-    async with engine.change() as change:
-        await change.tx.proof_marks.save(branch)
+    await engine.write(lambda change: change.tx.proof_marks.save(branch))
     await engine.github.create_ref(repository, branch.ref, branch.object)
     return branch
 
@@ -120,8 +119,7 @@ async def delete_expired(engine: Engine, job: Job) -> Hold | None:
         return Hold(_TRY_AGAIN)
     except NotFound:
         pass  # The App was uninstalled, or the repository deleted.
-    async with engine.change() as change:
-        await change.tx.proof_marks.remove(found)
+    await engine.write(lambda change: change.tx.proof_marks.remove(found))
     return Hold(_NEXT) if len(found) == _AT_ONCE else None
 
 

@@ -113,8 +113,7 @@ class RunRequests:
                 await self._clean(repository, number, facts, cancels=ended)
         except WriteRefused:
             return Hold(TRY_AGAIN)
-        async with self._engine.change() as change:
-            await self._put(change, job, policy, at, facts, result)
+        await self._engine.write(lambda change: self._put(change, job, policy, at, facts, result))
         if result is not None:
             _log.info("tried", repository=repository.full_name, number=number, result=result[0].value)
             return None
@@ -313,8 +312,7 @@ class RunRequests:
             await self._cleanup.cancel_workflows(repository, facts["candidate"], branches)
         drafts = [facts["draft"]] if facts.get("draft") is not None else []
         if await self._cleanup.remove(repository, branches, drafts, made=facts.get("built")):
-            async with self._engine.change() as change:
-                await request_lost(change, repository, after=_ENDED)
+            await self._engine.write(lambda change: request_lost(change, repository, after=_ENDED))
 
     async def _put(
         self,

@@ -118,8 +118,7 @@ class EntryUpdates:
 
     async def save(self, entry: Entry, changed: Entry, *, depth: int, how: EntryChange = AS_USUAL) -> Entry:
         """Store a changed entry; returns it. Raises StaleRecord, and InvariantError for a forbidden transition."""
-        async with self.engine.change() as change:
-            return await self.save_within(change, entry, changed, depth=depth, how=how)
+        return await self.engine.write(lambda change: self.save_within(change, entry, changed, depth=depth, how=how))
 
     async def save_within(
         self, change: Change, entry: Entry, changed: Entry, *, depth: int, how: EntryChange = AS_USUAL
@@ -194,8 +193,7 @@ class EntryUpdates:
 
     async def unready(self, entry: Entry, unmet: tuple[UnmetRequirement, ...]) -> None:
         """Store the entry outside its queue until it has what it lacks; its proved head keeps the consent (P4)."""
-        async with self.engine.change() as change:
-            await record.unready(change, entry, unmet, self.policy)
+        await self.engine.write(lambda change: record.unready(change, entry, unmet, self.policy))
         _log.info("unready", repository=entry.repository.full_name, number=entry.number, reason=unmet[0].reason.value)
 
     async def dequeue(
@@ -352,8 +350,7 @@ async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datet
     if not entry.own_check_required:
         return None
     now = engine.clock.now()
-    async with engine.store.reading() as tx:
-        state = await tx.outbox.check_run(entry.repository.id, entry.number)
+    state = await engine.store.read(lambda tx: tx.outbox.check_run(entry.repository.id, entry.number))
     if state is not None and state.notice.merges_now and state.notice.head_sha == entry.head_sha:
         if state.shown:
             return None
@@ -487,8 +484,7 @@ class TrainState:
 
     async def remember(self, memory: Memory) -> None:
         """Store the memory in a transaction of its own."""
-        async with self.engine.change() as change:
-            await self.keep(change, memory)
+        await self.engine.write(lambda change: self.keep(change, memory))
 
     async def save_run(self, run: Run, memory: Memory | None = None) -> Run:
         """Store a changed run, and with it the memory."""

@@ -121,8 +121,7 @@ class Scheduler:
 
     async def next_due(self) -> datetime | None:
         """When the next queue is due."""
-        async with self._engine.store.reading() as tx:
-            return await tx.queues.next_due()
+        return await self._engine.store.read(lambda tx: tx.queues.next_due())
 
     async def drain(self) -> None:
         """Wait for the passes under way."""
@@ -145,8 +144,7 @@ class Scheduler:
         engine = self._engine
 
         async def renew(until: datetime) -> bool:
-            async with engine.store.transaction() as tx:
-                return await tx.queues.renew(queue.id, engine.owner, until)
+            return await engine.store.write(lambda tx: tx.queues.renew(queue.id, engine.owner, until))
 
         failed = True
         try:
@@ -295,8 +293,7 @@ async def on_error(engine: Engine, queue: Queue, error: Exception) -> datetime:
         return now + _AFTER_A_FAULT
     entry = error.entry if isinstance(error, PassError) else None
     engine.meter.count("pass_errors", on="queue" if entry is None else "entry")
-    async with engine.store.transaction() as tx:
-        errors, since = await tx.queues.count_error(queue.id, now)
+    errors, since = await engine.store.write(lambda tx: tx.queues.count_error(queue.id, now))
     cause = error.__cause__ or error
     if now - since < LIMIT * (_IN_DOUBT if entry is not None and entry.run.merge_requested_at is not None else 1):
         return now + wait(BACKOFF, errors - 1, random=engine.random)

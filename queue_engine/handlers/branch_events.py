@@ -28,8 +28,7 @@ class Branches:
     async def moved(self, webhook: BranchPush) -> None:
         """Handle a push to a branch: entries that were compared with its old tip count as behind."""
         repository = webhook.repository
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, webhook.branch)
+        queue = await self._engine.store.read(lambda tx: tx.queues.find(repository.id, webhook.branch))
         if self._configures(webhook, served=queue is not None):
             await self.configuration_changed(repository)
             await self._note_configuration(webhook, served=queue is not None)

@@ -58,8 +58,7 @@ class CheckReports:
         if isinstance(webhook, CheckOutcome) and not webhook.passed:
             await note_failure(self._engine, repository.id, webhook.head_sha, webhook.check_name)
         if isinstance(webhook, CheckOutcome) and (number := tried_on(webhook.own_branch)) is not None:
-            async with self._engine.change() as change:
-                await judge_again(change, repository, number, after=_TOGETHER)
+            await self._engine.write(lambda change: judge_again(change, repository, number, after=_TOGETHER))
         if not await self._may_count((repository.id, webhook.head_sha)):
             return
         uncounted = await self._uncounted_on(webhook)
@@ -86,8 +85,7 @@ class CheckReports:
 
     async def _judge_waiting(self, webhook: CheckOutcome) -> None:
         """Judge again those that wait outside their queues until this check passes, or until it reports."""
-        async with self._engine.store.reading() as tx:
-            outside = await tx.entries.waiting_outside(webhook.repository_id)
+        outside = await self._engine.store.read(lambda tx: tx.entries.waiting_outside(webhook.repository_id))
         for entry in (each for each in outside if waits_for_check(each, webhook)):
             await revalidate(self._engine, Case(webhook.repository, entry.number, entry, webhook.delivery))
 
@@ -235,8 +233,7 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook,
     during the reads.
     """
     repository = webhook.repository
-    async with engine.store.reading() as tx:
-        entry = await tx.entries.find(repository.id, webhook.number)
+    entry = await engine.store.read(lambda tx: tx.entries.find(repository.id, webhook.number))
     conversation = isinstance(webhook, ConversationWebhook)
     by = webhook.sender if webhook.action != "dismissed" and not webhook.sender_is_bot else None
     if entry is None or (conversation and entry.is_ready):
@@ -268,8 +265,7 @@ async def reviewed(engine: Engine, webhook: ReviewWebhook | ConversationWebhook,
     asked = missing[0] is Reason.CHANGES_REQUESTED
     caused_by = webhook.sender if asked is (webhook.action == "submitted") else None
     why = DequeueReason(*missing, people=people, delivery=webhook.delivery, by=caused_by, by_bot=webhook.sender_is_bot)
-    async with engine.change() as change:
-        await record.dequeue(change, entry, why, policy)
+    await engine.write(lambda change: record.dequeue(change, entry, why, policy))
 
 
 async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], policy: Policy) -> bool:
@@ -287,6 +283,5 @@ async def _set_aside(engine: Engine, entry: Entry, missing: tuple[Reason, str], 
         head = NewHead(entry.head_sha, compared=compared)
         if may_bind(head, entry, policy, ConsentKind.OWN_UPDATE) is None:
             return False
-    async with engine.change() as change:
-        await set_aside(change, entry, UnmetRequirement(*missing), policy)
+    await engine.write(lambda change: set_aside(change, entry, UnmetRequirement(*missing), policy))
     return True

@@ -198,8 +198,7 @@ class Inbox:
 
     async def _give_up(self, job: Job) -> Outcome | None:
         """Have the comment say that IMQ failed at what somebody asked for in a comment, unless it tries that again."""
-        async with self._engine.store.reading() as tx:
-            waiting = await tx.jobs.unfinished(job.process_id)
+        waiting = await self._engine.store.read(lambda tx: tx.jobs.unfinished(job.process_id))
         if any(each.id == job.request["id"] or each.kind == TRY_JOB for each in waiting):
             # A later test has the branches of the one that failed.
             return None
@@ -216,8 +215,7 @@ class Inbox:
 
     async def _resend(self, job: Job) -> None:
         """Requeue an outbox item from the dead letters, unless IMQ has sent a newer one meanwhile."""
-        async with self._engine.change() as change:
-            await change.tx.outbox.requeue(job.request, change.now)
+        await self._engine.write(lambda change: change.tx.outbox.requeue(job.request, change.now))
 
     async def _count_retried(self, job: Job) -> None:
         """Count jobs that a command retried: the command's own process ends before Prometheus can read its metrics."""
@@ -258,19 +256,16 @@ class Inbox:
         if repository is not None and webhook.action in _RENAMES:
             await remember_name(self._engine, repository)
         if repository is not None and webhook.action in _VISIBILITY:
-            async with self._engine.change() as change:
-                await change.tx.repositories.renew_settings(repository.id)
+            await self._engine.write(lambda change: change.tx.repositories.renew_settings(repository.id))
         if repository is not None and webhook.action == "unarchived":
             # Its queues may be empty, so that no pause of theirs ends: words of what landed wait all the same.
-            async with self._engine.change() as change:
-                await change.tx.outbox.release(repository.id, change.now)
+            await self._engine.write(lambda change: change.tx.outbox.release(repository.id, change.now))
         named = webhook.selected or (() if repository is None else (repository,))
         await self._sweeper.request_of(webhook.installation_id, webhook.action, named)
 
     async def _forget_request(self, job: Job) -> None:
         """Forget a label that asked IMQ for nothing."""
-        async with self._engine.change() as change:
-            await change.tx.requests.remove(job.id)
+        await self._engine.write(lambda change: change.tx.requests.remove(job.id))
 
     async def _judge_throttled(self, job: Job) -> Outcome | None:
         """Judge a label that was put off, unless its sender is still throttled, or another person queued meanwhile."""
@@ -315,8 +310,7 @@ class Inbox:
 
     async def _sweep_again(self, repository: Repository) -> None:
         """Enqueue a sweep of a repository whose mode switched: the labels that are there count as at a first start."""
-        async with self._engine.change() as change:
-            await enqueue_sweep(change, repository)
+        await self._engine.write(lambda change: enqueue_sweep(change, repository))
 
 
 _PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})
@@ -443,8 +437,7 @@ class WorkflowRuns:
     async def read_flake(self, job: Job) -> None:
         """Count the tests that failed in a flake, where annotations or artifacts name them. Raises GitHubError."""
         wanted = job.request
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.get(wanted["queue_id"])
+        queue = await self._engine.store.read(lambda tx: tx.queues.get(wanted["queue_id"]))
         if queue is None:
             return
         with working(RequestPriority.BACKGROUND):
@@ -485,5 +478,4 @@ class GithubMerges:
 
     async def _dequeue(self, case: Case, entry: Entry, message: str) -> None:
         why = DequeueReason(Reason.AUTO_MERGE_ENABLED, message, people=(entry.author,))
-        async with self._engine.change() as change:
-            await record.dequeue(change, entry, why, case.policy)
+        await self._engine.write(lambda change: record.dequeue(change, entry, why, case.policy))

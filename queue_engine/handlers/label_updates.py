@@ -49,11 +49,9 @@ class LabelUpdates:
 
     async def pushed(self, repository: Repository, branch: str) -> None:
         """Request the updates after a push to a base branch."""
-        async with self._engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, branch)
+        queue = await self._engine.store.read(lambda tx: tx.queues.find(repository.id, branch))
         if queue is not None and queue.label_updates:
-            async with self._engine.change() as change:
-                await _request(change, queue, change.now + SETTLED)
+            await self._engine.write(lambda change: _request(change, queue, change.now + SETTLED))
 
     async def update(self, job: Job) -> None:
         """Update the pull requests with the label that are in no queue. It may run twice. Raises GitHubError.
@@ -61,16 +59,14 @@ class LabelUpdates:
         An update that GitHub refuses without a known cause keeps none of the others from theirs, and is tried again.
         """
         engine, refused = self._engine, list[Refused]()
-        async with engine.store.reading() as tx:
-            queue = await tx.queues.get(job.request["queue_id"])
+        queue = await engine.store.read(lambda tx: tx.queues.get(job.request["queue_id"]))
         if queue is None:
             return
         repository, policy = queue.repository, await engine.policies.of(queue.repository, queue.base_branch)
         with working(RequestPriority.BACKGROUND), naming(f"pull requests of {repository.full_name}"):
             wanted = await self._labeled(queue, policy.update_label)
             if not wanted:
-                async with engine.change() as change:
-                    await change.tx.queues.note_label_updates(queue.id, False)
+                await engine.write(lambda change: change.tx.queues.note_label_updates(queue.id, False))
             async with engine.store.reading() as tx:
                 queued = {entry.number for entry in await tx.entries.of_repository(repository.id) if entry.is_ready}
             for pull in [each for each in wanted if each.number not in queued][:MOST]:

@@ -149,8 +149,7 @@ class LostDeliveries:
     async def _begin(self) -> Progress:
         """Begin at the last completed sweep, but not before the oldest delivery that GitHub keeps."""
         now = self._engine.clock.now()
-        async with self._engine.store.reading() as tx:
-            last = await tx.sweeps.last(DELIVERIES_JOB)
+        last = await self._engine.store.read(lambda tx: tx.sweeps.last(DELIVERIES_JOB))
         # GitHub lists a delivery after its attempt: one under way during the last sweep may be older than that sweep.
         since = now - self._first if last is None else last - _MINUTE
         return Progress(since=max(since, now - KEPT), begun=now)

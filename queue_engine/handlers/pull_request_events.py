@@ -119,8 +119,7 @@ class LabelChanges:
             return False
         if may_queue(policy, sender, await self._engine.github.permission(repository, sender)) is None:
             return True
-        async with self._engine.change() as change:
-            await count_without_right(change, repository, labeling(sender))
+        await self._engine.write(lambda change: count_without_right(change, repository, labeling(sender)))
         _log.info(
             "label_without_right",
             repository=repository.full_name,
@@ -230,8 +229,7 @@ class PullRequestChanges:
         if webhook.attempt.arrived_at is not None and case.in_order is not None:
             # An earlier request has to be answered before any read.
             await case.in_order(webhook.branch, case.policy, EntryOrder())
-        async with engine.change() as change:
-            await change.tx.repositories.refresh(case.repository)
+        await engine.write(lambda change: change.tx.repositories.refresh(case.repository))
         await handle_enqueue_request(engine, _request_of(case, webhook))
         await self._throttled.judged(webhook)
 
@@ -239,8 +237,7 @@ class PullRequestChanges:
         """Handle a change of a pull request: if it is queued, revalidate its entry."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
         if webhook.action in _ENDS_TESTS:
-            async with engine.change() as change:
-                await judge_again(change, repository, number)
+            await engine.write(lambda change: judge_again(change, repository, number))
         if webhook.action in _FREES_OTHERS:
             await self._free(repository, number)
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
@@ -358,8 +355,7 @@ class PullRequestChanges:
         policy = (await case.with_policy(self._engine, entry.base_branch)).policy
         enabled = webhook.action == "auto_merge_enabled"
         if enabled and policy.auto_merge.disables:
-            async with self._engine.change() as change:
-                await disable_later(change, case.repository, case.number)
+            await self._engine.write(lambda change: disable_later(change, case.repository, case.number))
         return enabled and policy.auto_merge is GithubMergePolicy.REFUSE
 
     async def _own_update(self, webhook: HeadChange) -> bool:

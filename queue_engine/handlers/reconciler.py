@@ -159,8 +159,7 @@ class Reconciler:
 
     async def _poll_checks(self) -> None:
         """Poll every front in checks once, now: reports may have come while no process ran."""
-        async with self._engine.store.reading() as tx:
-            queues = await tx.queues.all()
+        queues = await self._engine.store.read(lambda tx: tx.queues.all())
         for queue in queues:
             # If the entry changes meanwhile, the process that changes it polls it.
             with suppress(StaleRecord):
@@ -294,8 +293,7 @@ class Reconciler:
         if repository.id in self._with_labels:
             return
         engine = self._engine
-        async with engine.store.reading() as tx:
-            known = await labels_requested(tx, repository)
+        known = await engine.store.read(lambda tx: labels_requested(tx, repository))
         if not known:
             try:
                 with working(RequestPriority.BACKGROUND):
@@ -303,8 +301,7 @@ class Reconciler:
                     testing = await engine.policies.testing_labels(repository)
             except GitHubError:
                 return
-            async with engine.change() as change:
-                await request_labels(change, repository, triggers, testing)
+            await engine.write(lambda change: request_labels(change, repository, triggers, testing))
         self._with_labels.add(repository.id)
 
     async def sweep_missing_repository(self, job: Job) -> None:
@@ -340,8 +337,7 @@ class Reconciler:
 
         GitHub's time of the label, which counts for a lost webhook, is before the arrival of earlier labels' webhooks.
         """
-        async with self._engine.store.reading() as tx:
-            waiting = await tx.jobs.unfinished(f"{repository.id}:{number}")
+        waiting = await self._engine.store.read(lambda tx: tx.jobs.unfinished(f"{repository.id}:{number}"))
         for each in waiting:
             if each.kind == WEBHOOK_JOB and each.request["kind"] == "labeled":
                 policy = await self._engine.policies.of(repository, each.request["branch"])

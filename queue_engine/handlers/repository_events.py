@@ -97,8 +97,7 @@ async def _is_gone(engine: Engine, repository: Repository, error: Refused) -> bo
 
 async def _follow(engine: Engine, repository: Repository, refused: Refused | None) -> None:
     """Pause the queues of a repository that is out of order, resume those of another, or end their wait (P5)."""
-    async with engine.store.reading() as tx:
-        queues = await tx.queues.of_repository(repository.id)
+    queues = await engine.store.read(lambda tx: tx.queues.of_repository(repository.id))
     paused = [(queue, pause) for queue in queues if (pause := queue.pause(Reason.GITHUB_REFUSES)) and pause.until]
     now = engine.clock.now()
     if refused is not None and any(pause.has_ended(now + _MARGIN) for _, pause in paused):
@@ -136,8 +135,7 @@ async def resume_refused(change: Change, repository: Repository) -> int:
 
 async def _dequeue_all(engine: Engine, repository: Repository, reason: Reason, detail: str | None) -> None:
     """Dequeue all entries, except one with a merge request, whose pass handles it."""
-    async with engine.store.reading() as tx:
-        queues = await tx.queues.of_repository(repository.id)
+    queues = await engine.store.read(lambda tx: tx.queues.of_repository(repository.id))
     policies = {queue.id: await _policy(engine, queue) for queue in queues}
     async with engine.change() as change:
         entries = [e for e in await change.tx.entries.of_repository(repository.id) if e.run.merge_requested_at is None]
@@ -201,8 +199,7 @@ class RepositoryLabels:
             part = _refused(repository, label)
             advice = f"create the label {label} in the repository, or grant IMQ's App the permission issues: write"
             _log.warning("label_not_created", **names, error=refusal.message, advice=advice)
-        async with self._engine.change() as change:
-            await change.tx.sweeps.done(part, change.now)
+        await self._engine.write(lambda change: change.tx.sweeps.done(part, change.now))
 
 
 async def label_renamed(engine: Engine, webhook: LabelRename) -> None:
@@ -300,5 +297,4 @@ async def _resume(change: Change, repository: Repository, queues: Sequence[Queue
 
 async def teams_changed(engine: Engine, installation_id: int) -> None:
     """Have the members of this installation's teams read again."""
-    async with engine.change() as change:
-        await change.tx.sweeps.done(changed_teams(installation_id), change.now)
+    await engine.write(lambda change: change.tx.sweeps.done(changed_teams(installation_id), change.now))

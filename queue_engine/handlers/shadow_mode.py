@@ -61,8 +61,7 @@ class ShadowHandler:
             case = await load_case(engine, repository, number, delivery=webhook.delivery)
             permitted = await authorize_dequeue(engine, case, by=by)
             if permitted.left is not None:
-                async with engine.change() as change:
-                    await dequeue_by_user(change, permitted)
+                await engine.write(lambda change: dequeue_by_user(change, permitted))
 
     async def configuration_pushed(self, repository: Repository) -> bool:
         """Read the mode after a push to the configuration; return whether it switched."""
@@ -89,6 +88,5 @@ class ShadowHandler:
 
     async def _stored_modes(self, repository_ids: Sequence[int]) -> list[Mode | None]:
         """Return the stored mode of each repository; webhooks that arrive together share this read."""
-        async with self._engine.store.reading() as tx:
-            modes = await tx.shadow.modes(set(repository_ids))
+        modes = await self._engine.store.read(lambda tx: tx.shadow.modes(set(repository_ids)))
         return [modes.get(each) for each in repository_ids]

@@ -150,8 +150,7 @@ class StaleComments:
                 await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, pull.number, due=change.now, notice=shown)
 
     async def _has_trains(self, repository: Repository) -> bool:
-        async with self._engine.store.reading() as tx:
-            queues = await tx.queues.of_repository(repository.id)
+        queues = await self._engine.store.read(lambda tx: tx.queues.of_repository(repository.id))
         policies = [await self._engine.policies.of(repository, queue.base_branch) for queue in queues]
         return any(policy.trains.enabled for policy in policies)
 
@@ -304,8 +303,7 @@ class LostCheckRuns:
 
 async def _end_check_run(engine: Engine, repository: Repository, number: int, head_sha: str) -> None:
     """Have the check run of an entry that left show its outcome; without known words, that it is not queued."""
-    async with engine.store.reading() as tx:
-        events = await tx.timeline.of_pull_request(repository.id, number)
+    events = await engine.store.read(lambda tx: tx.timeline.of_pull_request(repository.id, number))
     branch = events[-1].base_branch if events else ""
     policy = await engine.policies.of(repository, branch)
     async with engine.change() as change:

@@ -319,8 +319,7 @@ class GitHubReads(OwnWrites):
 
     async def organisation_configuration(self, repository: Repository, commit: str | None = None) -> str | None:
         """Read at the known tip of the owner's repository `.github`, if IMQ knows that repository."""
-        async with self._store.reading() as tx:
-            shared = await tx.repositories.named(repository.owner, SHARED_RULES)
+        shared = await self._store.read(lambda tx: tx.repositories.named(repository.owner, SHARED_RULES))
         if shared is None:
             return await self._github.organisation_configuration(repository, commit)
         tip = commit or await self._facts.tip(shared.id, DEFAULT_BRANCH)

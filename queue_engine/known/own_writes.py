@@ -83,8 +83,7 @@ class KnownFacts:
     async def record(self, repository_id: int, statements: Mapping[str, Statement]) -> None:
         """Store GitHub's answers to a write, by subject."""
         facts = [Fact(subject=subject, statement=each) for subject, each in statements.items()]
-        async with self._store.transaction() as tx:
-            await tx.known.record(repository_id, facts, self._clock.now())
+        await self._store.write(lambda tx: tx.known.record(repository_id, facts, self._clock.now()))
 
 
 class OwnWrites(Forwarding):

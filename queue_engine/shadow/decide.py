@@ -234,8 +234,7 @@ async def judge_answer(
             checks = tuple(each.check for each in unmet[0].failing)
             waiting = ShadowAction(ShadowOutcome.WAITING, now, unmet[0].reason, unmet[0].detail, checks)
             return ShadowResult(waiting, replace(entry, unmet=unmet))
-    async with engine.change() as change:
-        await record_consent(change, request, taken.pull)
+    await engine.write(lambda change: record_consent(change, request, taken.pull))
     return await next_decision(engine, new_entry(request, taken, policy, now), policy)
 
 

@@ -27,16 +27,14 @@ async def may_write(engine: Engine, repository: Repository) -> bool:
 
 async def mode_of(engine: Engine, repository: Repository) -> Mode:
     """Return the stored mode of a repository, or read it if it is unknown. Raises GitHubError."""
-    async with engine.store.reading() as tx:
-        known = await tx.shadow.mode(repository.id)
+    known = await engine.store.read(lambda tx: tx.shadow.mode(repository.id))
     return known or await refresh_mode(engine, repository)
 
 
 async def refresh_mode(engine: Engine, repository: Repository) -> Mode:
     """Switch a repository to the mode read; a file that names none keeps the stored one. Raises GitHubError."""
     wanted = await engine.policies.mode(repository)
-    async with engine.store.reading() as tx:
-        known = await tx.shadow.mode(repository.id)
+    known = await engine.store.read(lambda tx: tx.shadow.mode(repository.id))
     wanted = wanted or known or Mode.QUEUE
     if wanted is known:
         return wanted

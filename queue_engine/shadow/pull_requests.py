@@ -193,8 +193,7 @@ class ShadowPulls:
     async def _closed(self, repository: Repository, number: int, *, by: str | None) -> None:
         """Judge a merge by somebody else, or dequeue the would-be entry of a closed pull request."""
         engine = self._engine
-        async with engine.change() as change:
-            await judge_others_later(change, repository, number)
+        await engine.write(lambda change: judge_others_later(change, repository, number))
         known = await self._find(repository, number)
         if known is not None and known.landing is not None:
             return
@@ -235,8 +234,7 @@ class ShadowPulls:
 
     async def _checked(self, webhook: webhooks.CheckWebhook) -> None:
         """Judge again what a report may decide: a failure, or the last of the pending checks."""
-        async with self._engine.store.reading() as tx:
-            pulls = await tx.shadow.of_commit(webhook.repository_id, webhook.head_sha)
+        pulls = await self._engine.store.read(lambda tx: tx.shadow.of_commit(webhook.repository_id, webhook.head_sha))
         passed = webhook if isinstance(webhook, webhooks.CheckOutcome) and webhook.passed else None
         for pull in pulls:
             if pull.landing is not None and pull.landing.sha == webhook.head_sha:
@@ -254,8 +252,7 @@ class ShadowPulls:
 
     async def _base_moved(self, webhook: webhooks.BranchPush) -> None:
         """Judge again the would-be entries of a branch that moved, and those that a changed configuration concerns."""
-        async with self._engine.store.reading() as tx:
-            pulls = await tx.shadow.of_branch(webhook.repository_id, webhook.branch)
+        pulls = await self._engine.store.read(lambda tx: tx.shadow.of_branch(webhook.repository_id, webhook.branch))
         for pull in pulls:
             if (entry := pull.entry) is None or webhook.head_sha is None:
                 continue
@@ -313,8 +310,7 @@ class ShadowPulls:
         await self._store(replace(pull, landing=landing, due_at=due), pull.decision)
 
     async def _find(self, repository: Repository, number: int) -> ShadowPull | None:
-        async with self._engine.store.reading() as tx:
-            return await tx.shadow.find(repository.id, number)
+        return await self._engine.store.read(lambda tx: tx.shadow.find(repository.id, number))
 
     async def _of(self, repository: Repository, pull: PullRequest) -> ShadowPull:
         """Return what is known of a pull request, with its present title, base and head."""

@@ -1,6 +1,6 @@
 """Tables and statements of the queue: one module per noun, bound to the connection of one transaction."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from functools import cached_property, partial
@@ -58,6 +58,7 @@ _MOST_LEDGERS = 1000
 
 
 N = TypeVar("N")
+T = TypeVar("T")
 
 
 def _of(noun: Callable[[AsyncConnection], N]) -> cached_property[N]:
@@ -194,3 +195,13 @@ class Store:
         """Begin a read-only transaction on a snapshot of one instant."""
         async with self.database.reading() as connection:
             yield Transaction(connection)
+
+    async def read(self, what: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Return what one call reads, in a `reading` of its own."""
+        async with self.database.reading() as connection:
+            return await what(Transaction(connection))
+
+    async def write(self, what: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Make one call that may write, in a `transaction` of its own; returns its result. Raises StaleRecord."""
+        async with self.transaction() as tx:
+            return await what(tx)

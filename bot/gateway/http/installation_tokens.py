@@ -136,19 +136,16 @@ class StoredTokens:
     async def save(self, scope: Scope, token: Token) -> None:
         """Store a token that GitHub just issued."""
         sealed = self._cipher.encrypt(_serialize(scope, token)).decode()
-        async with self._store.transaction() as tx:
-            await tx.installation_tokens.put(_row(scope), sealed, token.issued_at)
+        await self._store.write(lambda tx: tx.installation_tokens.put(_row(scope), sealed, token.issued_at))
 
     async def forget(self, scope: Scope, value: SecretStr) -> None:
         """Delete this token, which GitHub no longer accepts; a newer one stays."""
         found = await self._find(scope)
         if found is not None and found.token.value == value:
-            async with self._store.transaction() as tx:
-                await tx.installation_tokens.forget(_row(scope), found.sealed)
+            await self._store.write(lambda tx: tx.installation_tokens.forget(_row(scope), found.sealed))
 
     async def _find(self, scope: Scope) -> _StoredToken | None:
-        async with self._store.reading() as tx:
-            sealed = await tx.installation_tokens.find(_row(scope))
+        sealed = await self._store.read(lambda tx: tx.installation_tokens.find(_row(scope)))
         if sealed is None:
             return None
         try:

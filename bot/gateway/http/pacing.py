@@ -343,8 +343,7 @@ class SharedPace:
 
     async def pause(self, installation_id: int | None, until: datetime) -> None:
         """Share a pause that GitHub asked for with all processes."""
-        async with self._store.transaction() as tx:
-            await tx.pace.pause(installation_id or _APP, until)
+        await self._store.write(lambda tx: tx.pace.pause(installation_id or _APP, until))
 
     async def _reserve(
         self, installation_id: int | None, call: Call, priority: RequestPriority, now: datetime, pacing: Pacing

@@ -158,8 +158,7 @@ class Feed:
 
     async def _begin(self) -> _Position:
         """Begin at the newest event. A transaction under way may still add an event before it."""
-        async with self._store.reading() as tx:
-            latest = await tx.timeline.latest(_WINDOW)
+        latest = await self._store.read(lambda tx: tx.timeline.latest(_WINDOW))
         if not latest:
             return _Position(0)
         now, known = self._clock.now(), {event.id for event in latest}
@@ -176,8 +175,7 @@ class Feed:
         if after > newest:
             # The reader knows a database that was replaced since.
             return (), True
-        async with self._store.reading() as tx:
-            found = await tx.timeline.since(after, limit=MAX_REPLAYED + 1)
+        found = await self._store.read(lambda tx: tx.timeline.since(after, limit=MAX_REPLAYED + 1))
         earlier = [event for event in found if event.id <= newest and event.id not in missing]
         if len(earlier) > MAX_REPLAYED:
             return (), True

@@ -107,8 +107,7 @@ class RequestWatch:
         return None if known is None else known.pending
 
     async def _poll(self, request_id: str) -> None:
-        async with self._store.reading() as tx:
-            found = await load_request(tx, request_id, self._clock.now())
+        found = await self._store.read(lambda tx: load_request(tx, request_id, self._clock.now()))
         known = self._known.get(request_id)
         if known is None:
             return
@@ -170,8 +169,7 @@ class RequestAccess:
         """Return the ids of repositories whose requests the caller may see; None for all, and those of none."""
         if token.grant.operator:
             return None
-        async with self.engine.store.reading() as tx:
-            having = await tx.requests.repositories()
+        having = await self.engine.store.read(lambda tx: tx.requests.repositories())
         return await self._access.visible(token, having, ())
 
     async def find(self, token: Token, sealed: str) -> RequestStatus:

@@ -143,8 +143,7 @@ class EventStreams:
         """Return the repositories whose events the stream may have. Raises ApiError 404 for a hidden one."""
         if wanted.repository is not None:
             owner, _, name = wanted.repository.partition("/")
-            async with self._engine.store.reading() as tx:
-                found = await tx.repositories.named(owner, name)
+            found = await self._engine.store.read(lambda tx: tx.repositories.named(owner, name))
             if found is None or found.id not in await self._access.visible(token, [found], ()):
                 # A repository of which nothing is known takes as long as a hidden one.
                 if found is None:

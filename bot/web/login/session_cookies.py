@@ -252,8 +252,7 @@ class Logins:
         if secret is None:
             return ANONYMOUS
         now = self._clock.now()
-        async with self._store.reading() as tx:
-            session = await tx.sessions.find(secret, now)
+        session = await self._store.read(lambda tx: tx.sessions.find(secret, now))
         if session is None:
             self._cookies.delete(request, _COOKIE)
             return ANONYMOUS
@@ -262,8 +261,7 @@ class Logins:
 
     async def follow(self, who: Viewer) -> Viewer:
         """Return the same person if the session has not ended: for long answers, which cannot replace its secret."""
-        async with self._store.reading() as tx:
-            session = await tx.sessions.get(who.token.id, self._clock.now())
+        session = await self._store.read(lambda tx: tx.sessions.get(who.token.id, self._clock.now()))
         return ANONYMOUS if session is None else self._viewer(session)
 
     async def begin(self, request: web.Request, person: Actor) -> None:

@@ -102,8 +102,7 @@ class Controls(Pages):
             raise ApiError(400, "this page confirms a priority, a dequeue or a requeue")
         access = self._site.access
         repository = (await (access.controllable if kind == "priority" else access.writable)(request))[0]
-        async with self._engine.store.reading() as tx:
-            entry = await tx.entries.find(repository.id, number)
+        entry = await self._engine.store.read(lambda tx: tx.entries.find(repository.id, number))
         if entry is None:
             return self._site.see_other(request, pull_url(repository, number), _DONE["gone"])
         policy = await known_policy(self._engine, repository, entry.base_branch) or Policy()
@@ -187,8 +186,7 @@ class Controls(Pages):
         async with self._engine.store.reading() as tx:
             if await tx.queues.find(repository.id, branch) is None:
                 raise routes.no_such_branch()
-        async with self._engine.change() as change:
-            result = await control(change, repository, branch, by=login)
+        result = await self._engine.write(lambda change: control(change, repository, branch, by=login))
         _log.info("queue_controlled", repository=repository.full_name, base_branch=branch, by=login, done=done)
         message = _DONE[done if result.changed else "unchanged"]
         return self._site.see_other(request, queue_url(repository, branch), message)

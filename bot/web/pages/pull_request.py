@@ -33,8 +33,7 @@ class PullRequestPage(Pages):
         site, engine, now = self._site, self._site.engine, self._site.engine.clock.now()
         repository, number = await site.access.readable(request), routes.number_of(request)
         at, before = _instant(request, now), _before(request)
-        async with engine.store.reading() as tx:
-            queue = await tx.queues.of_pull_request(repository.id, number)
+        queue = await engine.store.read(lambda tx: tx.queues.of_pull_request(repository.id, number))
         policy = None if queue is None else await known_policy(engine, repository, queue.base_branch)
         role = await site.access.role(request, repository)
         async with engine.store.reading() as tx:

@@ -26,8 +26,7 @@ class QueuePage(Pages):
     async def _show(self, request: web.Request) -> web.Response:
         site, engine = self._site, self._site.engine
         repository, branch = await site.access.readable(request), routes.branch_of(request)
-        async with engine.store.reading() as tx:
-            queue = await tx.queues.find(repository.id, branch)
+        queue = await engine.store.read(lambda tx: tx.queues.find(repository.id, branch))
         if queue is None:
             raise routes.no_such_branch()
         policy = await known_policy(engine, repository, branch)
@@ -100,8 +99,7 @@ class OverviewPage(Pages):
     @get(routes.REPOSITORY)
     async def _repository(self, request: web.Request) -> web.Response:
         repository, engine = await self._site.access.readable(request), self._site.engine
-        async with engine.store.reading() as tx:
-            found = await load_summaries(tx, engine.clock.now(), repository_id=repository.id)
+        found = await engine.store.read(lambda tx: load_summaries(tx, engine.clock.now(), repository_id=repository.id))
         if len(found) == 1:
             address = queue_url(repository, found[0].queue.base_branch)
             return web.Response(status=303, headers={"Location": address})
@@ -111,8 +109,7 @@ class OverviewPage(Pages):
 
     async def _render(self, request: web.Request, views: Sequence[QueueView], **context: Any) -> web.Response:
         """Render one page of queues, those that need a person first, and then those with work."""
-        async with self._site.engine.store.reading() as tx:
-            found = await load_overview(tx, views, self._site.engine.clock.now())
+        found = await self._site.engine.store.read(lambda tx: load_overview(tx, views, self._site.engine.clock.now()))
         first = (_page(request) - 1) * SHOWN
         return await self._site.render(
             request,

@@ -1,7 +1,7 @@
 """The feed passes each event once, whatever the order in which events become visible, and waits for no reader."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -38,6 +38,9 @@ class Rows:
     @asynccontextmanager
     async def reading(self) -> Any:
         yield SimpleNamespace(timeline=self)
+
+    async def read(self, what: Callable[[Any], Awaitable[Any]]) -> Any:
+        return await what(SimpleNamespace(timeline=self))
 
 
 def event(number: int) -> TimelineEvent:
