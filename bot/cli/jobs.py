@@ -57,11 +57,7 @@ def list_jobs(job_type: str | None, retryable: bool | None, limit: int) -> None:
 @click.argument("job_id", metavar="ID")
 def show(job_id: str) -> None:
     """Show all of one dead letter."""
-
-    async def work(store: Store) -> DeadLetter | None:
-        return await store.read(lambda tx: tx.dead_letters.get(job_id))
-
-    letter = run_with_store(work)
+    letter = run_with_store(lambda store: store.read(lambda tx: tx.dead_letters.get(job_id)))
     if letter is None:
         raise _unknown(job_id)
     for name, value in (
@@ -110,11 +106,8 @@ def retry(job_id: str | None, every: bool) -> None:
 @click.argument("job_id", metavar="ID")
 def discard(job_id: str) -> None:
     """Delete a dead letter for good."""
-
-    async def work(store: Store) -> bool:
-        return await store.write(lambda tx: dead_letter_retries.discard(tx, job_id, _actor(), SystemClock().now()))
-
-    if not run_with_store(work):
+    actor, now = _actor(), SystemClock().now()
+    if not run_with_store(lambda store: store.write(lambda tx: dead_letter_retries.discard(tx, job_id, actor, now))):
         raise _unknown(job_id)
     echo(f"Discarded {job_id}.")
 

@@ -50,8 +50,6 @@ def rotate_key() -> None:
     """Sign landings with a new key from now on. What former keys signed can still be verified."""
     given = settings(quiet=True)
     keys = PassportKeys(given.github_private_key, given.secret_key, given.former_secret_key)
-
-    async def work(store: Store) -> str:
-        return await store.write(lambda tx: keys.rotate(tx, SystemClock().now(), by=account()))
-
-    echo(f"Landings are signed by the key {with_database(given, work)} from now on.")
+    now, by = SystemClock().now(), account()
+    key = with_database(given, lambda store: store.write(lambda tx: keys.rotate(tx, now, by=by)))
+    echo(f"Landings are signed by the key {key} from now on.")

@@ -167,7 +167,7 @@ async def _end_withdrawn(engine: Engine, request: EnqueueRequest, policy: Policy
     async with engine.change() as change:
         left = last_departure(await change.tx.timeline.of_pull_request(repository.id, number))
         if left is not None and left.reason is Reason.UNQUEUED:
-            await notices.announce_withdrawn(change.tx, repository, number, left, policy, change.now)
+            await notices.announce_withdrawn(change, repository, number, left, policy)
 
 
 def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory | None, head_sha: str) -> bool:

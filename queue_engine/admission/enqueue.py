@@ -199,7 +199,7 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
         await change.record(event, queue, number=number, reason=Reason.UNQUEUED, delivery=delivery, data=data)
         if await tx.shadow.mode(repository.id) is not Mode.SHADOW:
             withdrawn = replace(left, reason=Reason.UNQUEUED, data=data)
-            await notices.announce_withdrawn(tx, repository, number, withdrawn, policy, now)
+            await notices.announce_withdrawn(change, repository, number, withdrawn, policy)
         return True
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")
@@ -211,6 +211,6 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
     queuing = await queued_by(tx, repository.id, number, entry.trusted_labels, policy)
     trusted = tuple(label for label in entry.trusted_labels if label not in queuing)
     await tx.entries.save(replace(entry, needs_refetch=True, trusted_labels=trusted))
-    await notices.remove_label(tx, repository, number, policy, now, also=queuing)
+    await notices.remove_label(change, repository, number, policy, also=queuing)
     await tx.queues.wake(entry.queue_id, now)
     return False

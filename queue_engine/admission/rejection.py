@@ -59,10 +59,10 @@ async def refuse(
         detail=detail,
         queued_by=by,
     )
-    await notices.announce(tx, repository, notice, policy, due=now)
+    await notices.announce(change, repository, notice, policy)
     if REASONS[reason].label_off:
         await tx.rejections.put(repository.id, pull.number, pull.head_sha, reason, now)
-        await notices.remove_label(tx, repository, pull.number, policy, now)
+        await notices.remove_label(change, repository, pull.number, policy)
     data = {"head": pull.head_sha, "by": by, "detail": detail}
     await change.record("refused", queue, number=pull.number, reason=reason, delivery=delivery, data=data)
 
@@ -141,8 +141,8 @@ async def announce_ignored(engine: Engine, repository: Repository, number: int, 
             until=before.judged_from(by),
             queued_by=by,
         )
-        await notices.announce(tx, repository, notice, policy, due=now)
-        await notices.remove_label(tx, repository, number, policy, now)
+        await notices.announce(change, repository, notice, policy)
+        await notices.remove_label(change, repository, number, policy)
         # No head: the event judges none, and does not count as a rejection of one.
         data = {"by": by}
         await change.record(

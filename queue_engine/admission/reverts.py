@@ -257,7 +257,7 @@ async def open_revert(
             async with engine.change() as change:
                 queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
                 await change.record(REVERTED, queue, number=pull.number, data=data)
-                await announce_revert(change.tx, repository, pull.number, found, policy, change.now)
+                await announce_revert(change, repository, pull.number, found, policy)
         return Revert(found, head, replaced)
 
 

@@ -639,14 +639,13 @@ class Commands:
         answer = CommandReply(at=change.now, by=context.by, replies=replies)
         await change.tx.answers.put(repository.id, pull.number, comment, answer)
         await notices.announce_reply(
-            change.tx,
+            change,
             repository,
             pull.number,
             base_branch=pull.base_branch,
             head_sha=pull.head_sha,
             policy=context.policy,
-            asked_at=context.at or change.now,
-            now=change.now,
+            asked_at=context.at,
         )
         last = replies[-1]
         _log.info(

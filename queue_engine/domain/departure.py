@@ -169,3 +169,7 @@ class DequeueReason:
     """The head that the caller read after a push."""
     pushed_by_imq: bool = False
     """Whether GitHub names IMQ itself as who pushed it."""
+    cause: Cause | None = None
+    """Who caused the dequeue, by the facts of webhooks."""
+    new_commits: NewCommits | None = None
+    """The commits that a push brought."""

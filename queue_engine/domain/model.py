@@ -13,38 +13,13 @@ from queue_engine.domain.facts import FailingCheck
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import NOT_BEGUN, Run, RunState
 
-MAY_STILL_BE_MET = frozenset(
-    {
-        Reason.STACKED_ABOVE,
-        Reason.STACK_LANDED,
-        Reason.HEAD_SHARED,
-        Reason.DEPENDENCY_OPEN,
-        Reason.DEPENDENCY_HIDDEN,
-        Reason.SET_WAITING,
-        Reason.DRAFT,
-        Reason.BLOCKED_BY_LABEL,
-        Reason.BLOCKED_BY_TITLE,
-        Reason.BLOCKED_BY_FILES,
-        Reason.LABEL_MISSING,
-        Reason.REVIEW_REQUESTED,
-        Reason.APPROVAL_MISSING,
-        Reason.CHANGES_REQUESTED,
-        Reason.CODE_OWNER_MISSING,
-        Reason.CONVERSATIONS_UNRESOLVED,
-        Reason.CHECKS_FAILED,
-        Reason.CHECK_ABSENT,
-        Reason.TESTED_ON_ANOTHER_BASE,
-    }
-)
-"""Reasons that people remove without a new request: with `when_not_ready: wait` the pull request waits for that."""
-
 
 @dataclass(frozen=True, slots=True)
 class UnmetRequirement:
     """A requirement that the pull request does not meet yet; `detail` may hold text from GitHub or users."""
 
     reason: Reason
-    """One of `MAY_STILL_BE_MET`."""
+    """One that people remove without a new request: with `when_not_ready: wait` the pull request waits for that."""
     detail: str | None = None
     failing: tuple[FailingCheck, ...] = ()
     """The required checks that fail on the head."""
@@ -89,11 +64,6 @@ class EntryStatus(StrEnum):
     LANDED = "landed"
     FAILED = "failed"
     CANCELLED = "cancelled"
-
-    @property
-    def final(self) -> bool:
-        """Whether an entry with this status has left its queue for good."""
-        return not TRANSITIONS[self]
 
     @classmethod
     def of(cls, run: Run) -> "EntryStatus":

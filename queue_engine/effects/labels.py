@@ -19,7 +19,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import PROCESSING, Entry, Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.checks import needs_testing_label
 from queue_engine.rules.stacks import is_ruled
 from queue_engine.store import Store, Transaction
@@ -61,16 +61,18 @@ async def label_states(tx: Transaction, repository_id: int, number: int) -> Labe
     return LabelStates(wanted, await tx.timeline.dequeued_at(repository_id, number))
 
 
-async def start_queue_only_checks(tx: Transaction, before: Entry, after: Entry, policy: Policy, now: datetime) -> None:
+async def start_queue_only_checks(change: Change, before: Entry, after: Entry, policy: Policy) -> None:
     """Have the testing label set, if that has to start the queue-only checks of the candidate."""
     if needs_testing_label(before, after, policy):
-        await tx.outbox.want_label(after.repository, after.number, policy.checks.testing_label, on=True, due=now)
+        label, due = policy.checks.testing_label, change.now
+        await change.tx.outbox.want_label(after.repository, after.number, label, on=True, due=due)
 
 
-async def remove_testing_label(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+async def remove_testing_label(change: Change, entry: Entry, policy: Policy) -> None:
     """Have the testing label removed: IMQ no longer tests this entry. `entry` is as it was before."""
     if policy.checks.queue_only and entry.status in PROCESSING:
-        await tx.outbox.want_label(entry.repository, entry.number, policy.checks.testing_label, on=False, due=now)
+        label, due = policy.checks.testing_label, change.now
+        await change.tx.outbox.want_label(entry.repository, entry.number, label, on=False, due=due)
 
 
 async def queued_by(

@@ -100,7 +100,7 @@ async def announce_culprit(change: Change, queue: Queue, search: CulpritRecord, 
     await change.record(CULPRIT, queue, number=WHOLE_QUEUE if number is None else number, data=as_data(search))
     landed = () if number is None else await change.tx.landings.of_pull_request(queue.repository.id, number)
     if landed:
-        await notices.announce_culprit(change.tx, queue.repository, landed[-1], search, policy, change.now)
+        await notices.announce_culprit(change, queue.repository, landed[-1], search, policy)
 
 
 def landing_data(

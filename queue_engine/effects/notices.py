@@ -12,13 +12,14 @@ from typing import Any
 from queue_engine.config.model import Policy
 from queue_engine.domain.blocker import Blocker
 from queue_engine.domain.culprit import CulpritRecord
-from queue_engine.domain.departure import Cause, DequeueReason, NewCommits
+from queue_engine.domain.departure import Cause, DequeueReason
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.landing_record import LandingRecord
 from queue_engine.domain.model import Entry, EntryStatus, Repository, TimelineEvent, failing_in
 from queue_engine.domain.notice import WAITING, BlockerFacts, Notice, NoticeKind
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
+from queue_engine.effects.context import Change
 from queue_engine.effects.labels import queued_by
 from queue_engine.queries.queue_status import load_position
 from queue_engine.queries.train_status import load_failure, load_landing, load_trains
@@ -93,21 +94,25 @@ async def begins_quietly(tx: Transaction, entry: Entry, notice: Notice) -> bool:
     return shown.enqueued_at == entry.enqueued_at and not (shown.checks and added)
 
 
-async def pass_own_check(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+async def pass_own_check(change: Change, entry: Entry, policy: Policy) -> None:
     """Have IMQ's check run pass on the head of this entry, since IMQ is about to merge that head."""
-    await want_check_run(tx, entry, notice_of(entry, NoticeKind.READY, policy, now, merges_now=True), policy, now)
+    await want_check_run(change, entry, notice_of(entry, NoticeKind.READY, policy, change.now, merges_now=True), policy)
 
 
-async def withdraw_own_check(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+async def withdraw_own_check(change: Change, entry: Entry, policy: Policy) -> None:
     """Have IMQ's check run pass no longer, if it passes: IMQ does not merge this entry now."""
-    shown = await tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
+    shown = await change.tx.outbox.wanted(OutboxKind.CHECK_RUN, entry.repository.id, entry.number)
     if shown is not None and shown.merges_now:
-        await want_check_run(tx, entry, notice_of(entry, NOTICE_OF_STATUS[entry.status], policy, now), policy, now)
+        notice = notice_of(entry, NOTICE_OF_STATUS[entry.status], policy, change.now)
+        await want_check_run(change, entry, notice, policy)
 
 
-async def want_check_run(tx: Transaction, entry: Entry, notice: Notice, policy: Policy, due: datetime) -> None:
-    worded = with_custom_text(notice, policy)
-    await tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=worded)
+async def want_check_run(
+    change: Change, entry: Entry, notice: Notice, policy: Policy, due: datetime | None = None
+) -> None:
+    """Have the check run show this notice, at once or when it is due."""
+    worded, due = with_custom_text(notice, policy), due or change.now
+    await change.tx.outbox.want(OutboxKind.CHECK_RUN, entry.repository, entry.number, due=due, notice=worded)
 
 
 def with_custom_text(notice: Notice, policy: Policy) -> Notice:
@@ -134,27 +139,28 @@ _NOTICE_OF_OUTCOME = {
 }
 
 
-async def announce(tx: Transaction, repository: Repository, notice: Notice, policy: Policy, *, due: datetime) -> None:
-    """Update the comment by this notice, if the repository's configuration asks for such comments."""
+async def announce(
+    change: Change, repository: Repository, notice: Notice, policy: Policy, *, due: datetime | None = None
+) -> None:
+    """Update the comment by this notice, at once or when it is due, if the configuration asks for such comments."""
     if policy.comments.level is CommentPolicy.NONE:
         return
     if policy.comments.level is CommentPolicy.OUTCOMES and notice.kind in PROGRESS:
-        shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, notice.number)
+        shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, notice.number)
         # Progress is announced only if the comment shows an outcome that is outdated now.
         if shown is None or shown.kind in PROGRESS:
             return
     worded = with_custom_text(notice, policy)
     if worded.kind is NoticeKind.REFUSED and policy.not_followed:
         worded = worded.model_copy(update={"not_followed": policy.not_followed})
-    await tx.outbox.want(OutboxKind.COMMENT, repository, notice.number, due=due, notice=worded)
+    await change.tx.outbox.want(OutboxKind.COMMENT, repository, notice.number, due=due or change.now, notice=worded)
 
 
 async def announce_progress(
-    tx: Transaction,
+    change: Change,
     entry: Entry,
     kind: NoticeKind,
     policy: Policy,
-    now: datetime,
     *,
     depth: int,
     checks: Sequence[CheckReport] = (),
@@ -167,7 +173,8 @@ async def announce_progress(
     run alone shows progress: an edited comment starts workflows on `issue_comment`, which may cancel the rerun of the
     same concurrency group (erikunha/portfolio #224).
     """
-    notice = await progress_notice(tx, entry, kind, policy, now, depth=depth, checks=checks)
+    tx, now = change.tx, change.now
+    notice = await progress_notice(change, entry, kind, policy, depth=depth, checks=checks)
     due = now + policy.comment_debounce
     runs_again = entry.status is EntryStatus.CHECKING and bool(entry.run.rerun_checks)
     if not runs_again:
@@ -175,29 +182,27 @@ async def announce_progress(
         waits = checks if begins else entry.position and kind is NoticeKind.QUEUED and not policy.trains.enabled
         if waits and not await tx.outbox.exists(OutboxKind.COMMENT, entry.repository.id, entry.number, sent=True):
             begins, due = False, now
-        await announce(tx, entry.repository, notice, policy, due=now + policy.test_edit if begins else due)
+        await announce(change, entry.repository, notice, policy, due=now + policy.test_edit if begins else due)
     if ((check_run or runs_again) and entry.status in _CHECKED) or (
         kind is NoticeKind.QUEUED and await is_shown(tx, entry)
     ):
-        await want_check_run(tx, entry, notice, policy, due)
+        await want_check_run(change, entry, notice, policy, due)
 
 
-async def announce_not_ready(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
     """Announce what the pull request of an entry lacks, which is not in its queue yet."""
-    await announce(tx, entry.repository, _not_ready(entry, policy, now), policy, due=now)
+    await announce(change, entry.repository, _not_ready(entry, policy, change.now), policy)
 
 
-async def announce_retrying(
-    tx: Transaction, entry: Entry, next_try: datetime, policy: Policy, now: datetime, *, depth: int
-) -> None:
+async def announce_retrying(change: Change, entry: Entry, next_try: datetime, policy: Policy, *, depth: int) -> None:
     """Announce since when GitHub fails, and when IMQ retries."""
-    progress = await progress_notice(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+    progress = await progress_notice(change, entry, NOTICE_OF_STATUS[entry.status], policy, depth=depth)
     notice = progress.model_copy(
         update={"retrying_since": entry.run.github_failing_since, "next_try": next_try, "eta": None}
     )
-    await announce(tx, entry.repository, notice, policy, due=now)
-    if await has_check_run(tx, entry):
-        await want_check_run(tx, entry, notice, policy, now)
+    await announce(change, entry.repository, notice, policy)
+    if await has_check_run(change.tx, entry):
+        await want_check_run(change, entry, notice, policy)
 
 
 async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: datetime) -> Notice:
@@ -221,52 +226,37 @@ async def renewed(tx: Transaction, repository: Repository, notice: Notice, now: 
     return notice.model_copy(update={"at": now, **asdict(await load_position(tx, entry, now, depth=depth))})
 
 
-async def announce_dequeued(
-    tx: Transaction,
-    entry: Entry,
-    why: DequeueReason,
-    policy: Policy,
-    now: datetime,
-    *,
-    cause: Cause | None = None,
-    new_commits: NewCommits | None = None,
-) -> None:
+async def announce_dequeued(change: Change, entry: Entry, why: DequeueReason, policy: Policy) -> None:
     """Complete comment, check run and label of a dequeued entry."""
     meaning = REASONS[why.reason]
     people = why.people if meaning.mentions_author else ()
     facts: dict[str, Any] = {"people": people, "reason": why.reason, "detail": why.detail, "checks": why.checks}
-    facts |= {"cause": cause, "failure": why.failure, "new_commits": new_commits}
+    facts |= {"cause": why.cause, "failure": why.failure, "new_commits": why.new_commits}
     if why.reason in _FAILED_CHECKS and entry.is_ready:
-        facts["train"] = await load_failure(tx, entry)
+        facts["train"] = await load_failure(change.tx, entry)
     kind = _NOTICE_OF_OUTCOME[meaning.outcome]
     if kind is NoticeKind.FAILED and not entry.is_ready:
         kind = NoticeKind.REFUSED  # It was never in the queue.
-    notice = notice_of(entry, kind, policy, now, **facts)
-    await _announce_last(tx, entry, notice, policy, label_off=meaning.label_off)
+    notice = notice_of(entry, kind, policy, change.now, **facts)
+    await _announce_last(change, entry, notice, policy, label_off=meaning.label_off)
 
 
 async def announce_withdrawn(
-    tx: Transaction, repository: Repository, number: int, left: TimelineEvent, policy: Policy, now: datetime
+    change: Change, repository: Repository, number: int, left: TimelineEvent, policy: Policy
 ) -> None:
     """Complete comment, check run and label after a person dequeued while IMQ could write nothing."""
     head_sha, by = left.data.get("head") or "", left.data.get("dequeued_by")
     facts: dict[str, Any] = {"reason": left.reason, "cause": Cause(by) if by else None}
+    tx, now = change.tx, change.now
     notice = notice_of_pull(number, left.base_branch, head_sha, NoticeKind.CANCELLED, policy, now, **facts)
-    await announce(tx, repository, notice, policy, due=now)
+    await announce(change, repository, notice, policy)
     if await tx.outbox.exists(OutboxKind.CHECK_RUN, repository.id, number):
         await tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=now, notice=with_custom_text(notice, policy))
-    await remove_label(tx, repository, number, policy, now)
+    await remove_label(change, repository, number, policy)
 
 
 async def announce_landed(
-    tx: Transaction,
-    entry: Entry,
-    landed_sha: str,
-    policy: Policy,
-    now: datetime,
-    *,
-    mismatch: str | None,
-    untested: Sequence[str] = (),
+    change: Change, entry: Entry, landed_sha: str, policy: Policy, *, mismatch: str | None, untested: Sequence[str] = ()
 ) -> None:
     """Complete comment, check run and label of a landed entry.
 
@@ -275,40 +265,39 @@ async def announce_landed(
     """
     reason = None if mismatch is None else Reason.TREE_MISMATCH
     paths = tuple(untested[:FILES_SHOWN])
-    notice = notice_of(entry, NoticeKind.LANDED, policy, now, landed_sha=landed_sha, reason=reason, detail=mismatch)
-    landing = await load_landing(tx, entry)
-    notice = notice.model_copy(
-        update={"untested_paths": paths, "more_paths": len(untested) - len(paths), "landed_with": landing}
-    )
-    await _announce_last(tx, entry, notice, policy, label_off=True, check_run=mismatch is not None)
+    facts: dict[str, Any] = {"landed_sha": landed_sha, "reason": reason, "detail": mismatch, "untested_paths": paths}
+    facts |= {"more_paths": len(untested) - len(paths), "landed_with": await load_landing(change.tx, entry)}
+    notice = notice_of(entry, NoticeKind.LANDED, policy, change.now, **facts)
+    await _announce_last(change, entry, notice, policy, label_off=True, check_run=mismatch is not None)
 
 
 async def _announce_last(
-    tx: Transaction, entry: Entry, notice: Notice, policy: Policy, *, label_off: bool, check_run: bool = False
+    change: Change, entry: Entry, notice: Notice, policy: Policy, *, label_off: bool, check_run: bool = False
 ) -> None:
     """Announce the outcome of an entry. Without `check_run`, IMQ updates an existing check run, and creates none."""
-    await announce(tx, entry.repository, notice, policy, due=notice.at)
+    tx = change.tx
+    await announce(change, entry.repository, notice, policy)
     if check_run or await has_check_run(tx, entry):
-        await want_check_run(tx, entry, notice, policy, notice.at)
+        await want_check_run(change, entry, notice, policy)
     if label_off:
         earlier = await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
-        await remove_label(tx, entry.repository, entry.number, policy, notice.at, also=earlier)
+        await remove_label(change, entry.repository, entry.number, policy, also=earlier)
     else:
-        await set_no_label(tx, entry.repository, entry.number, notice.at)
+        await set_no_label(tx, entry.repository, entry.number, change.now)
     if notice.kind in _OUTCOME_LABELS:
         landed = notice.kind is NoticeKind.LANDED
         for label, on in ((policy.labels.landed, landed), (policy.labels.failed, not landed)):
             if label is not None:
-                await tx.outbox.want_label(entry.repository, entry.number, label, on=on, due=notice.at)
+                await tx.outbox.want_label(entry.repository, entry.number, label, on=on, due=change.now)
 
 
 async def remove_label(
-    tx: Transaction, repository: Repository, number: int, policy: Policy, now: datetime, *, also: Iterable[str] = ()
+    change: Change, repository: Repository, number: int, policy: Policy, *, also: Iterable[str] = ()
 ) -> None:
     """Have all trigger labels removed, and those that were trigger labels when the pull request was queued."""
     earlier = sorted(label for label in also if not policy.has_trigger_label([label]))
     for label in (*policy.trigger_labels, *earlier):
-        await tx.outbox.want_label(repository, number, label, on=False, due=now)
+        await change.tx.outbox.want_label(repository, number, label, on=False, due=change.now)
 
 
 async def set_no_label(tx: Transaction, repository: Repository, number: int, now: datetime) -> None:
@@ -319,13 +308,7 @@ async def set_no_label(tx: Transaction, repository: Repository, number: int, now
 
 
 async def announce_blockers(
-    tx: Transaction,
-    entry: Entry,
-    blockers: Sequence[Blocker],
-    policy: Policy,
-    now: datetime,
-    *,
-    kind: NoticeKind = NoticeKind.PAUSED,
+    change: Change, entry: Entry, blockers: Sequence[Blocker], policy: Policy, *, kind: NoticeKind = NoticeKind.PAUSED
 ) -> None:
     """Announce all blockers of this entry, by a new check run too for an invalid configuration."""
     first, *others = blockers
@@ -341,49 +324,50 @@ async def announce_blockers(
             for each in others
         ),
     }
-    notice = notice_of(entry, kind, policy, now, **facts)
-    await announce(tx, entry.repository, notice, policy, due=now)
-    if await has_check_run(tx, entry) or any(blocker.reason is Reason.MISCONFIGURED for blocker in blockers):
-        await want_check_run(tx, entry, notice, policy, now)
+    notice = notice_of(entry, kind, policy, change.now, **facts)
+    await announce(change, entry.repository, notice, policy)
+    if await has_check_run(change.tx, entry) or any(each.reason is Reason.MISCONFIGURED for each in blockers):
+        await want_check_run(change, entry, notice, policy)
 
 
-async def announce_resumed(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
+async def announce_resumed(change: Change, entry: Entry, policy: Policy, *, depth: int) -> None:
     """Announce the status of an entry that has no blocker any more."""
-    due = now + policy.comment_debounce
-    notice = await progress_notice(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
-    await announce(tx, entry.repository, notice, policy, due=due)
-    if await has_check_run(tx, entry):
-        await want_check_run(tx, entry, notice, policy, due)
+    due = change.now + policy.comment_debounce
+    notice = await progress_notice(change, entry, NOTICE_OF_STATUS[entry.status], policy, depth=depth)
+    await announce(change, entry.repository, notice, policy, due=due)
+    if await has_check_run(change.tx, entry):
+        await want_check_run(change, entry, notice, policy, due)
 
 
-async def announce_run_ended(tx: Transaction, entry: Entry, policy: Policy, now: datetime, *, depth: int) -> None:
+async def announce_run_ended(change: Change, entry: Entry, policy: Policy, *, depth: int) -> None:
     """Have the check run of a member whose run ended show what the train does next, unless that begins at once."""
-    if await is_shown(tx, entry):
-        notice = await progress_notice(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
-        train = (await load_trains(tx, entry.queue_id)).notice(entry.number)
+    if await is_shown(change.tx, entry):
+        notice = await progress_notice(change, entry, NoticeKind.QUEUED, policy, depth=depth)
+        train = (await load_trains(change.tx, entry.queue_id)).notice(entry.number)
         shown = notice.model_copy(update={"train": train})
-        await want_check_run(tx, entry, shown, policy, now + policy.comment_debounce)
+        await want_check_run(change, entry, shown, policy, change.now + policy.comment_debounce)
 
 
 async def announce_reply(
-    tx: Transaction,
+    change: Change,
     repository: Repository,
     number: int,
     *,
     base_branch: str,
     head_sha: str,
     policy: Policy,
-    asked_at: datetime,
-    now: datetime,
+    asked_at: datetime | None = None,
 ) -> bool:
     """Update the comment by the reply that was just stored; whether GitHub will show the reply.
 
-    A command from before other people closed the pull request gets no reply after that.
+    `asked_at` is when the command was written; None: now. One from before other people closed the pull request gets no
+    reply after that.
     """
     if policy.comments.level is CommentPolicy.NONE:
         return False
+    tx, now = change.tx, change.now
     shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
-    if shown is not None and shown.reason in _CLOSED and asked_at < shown.at:
+    if shown is not None and shown.reason in _CLOSED and (asked_at or now) < shown.at:
         return False
     if await tx.outbox.resend(repository.id, number, due=now):
         return True
@@ -395,50 +379,42 @@ async def announce_reply(
     else:
         # The repository wants comments for outcomes only, but a reply shows the progress.
         depth = await tx.entries.count(entry.queue_id)
-        notice = await progress_notice(tx, entry, NOTICE_OF_STATUS[entry.status], policy, now, depth=depth)
+        notice = await progress_notice(change, entry, NOTICE_OF_STATUS[entry.status], policy, depth=depth)
     worded = with_custom_text(notice, policy)
     await tx.outbox.want(OutboxKind.COMMENT, repository, number, due=now, notice=worded)
     return True
 
 
 async def announce_culprit(
-    tx: Transaction, repository: Repository, landed: LandingRecord, search: CulpritRecord, policy: Policy, now: datetime
+    change: Change, repository: Repository, landed: LandingRecord, search: CulpritRecord, policy: Policy
 ) -> None:
     """Have the comment of a landed pull request say that the base fails since then, or that this was too early."""
     number, member = landed.number, landed.record["members"][-1]
-    shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
     if shown is not None and shown.kind is NoticeKind.LANDED:
         notice = shown
     else:
         its_own = number, landed.base_branch, member["head"]
-        notice = notice_of_pull(*its_own, NoticeKind.LANDED, policy, now, landed_sha=landed.sha)
+        notice = notice_of_pull(*its_own, NoticeKind.LANDED, policy, change.now, landed_sha=landed.sha)
     if search.revert is None and notice.culprit is not None:
         search = replace(search, revert=notice.culprit.revert)
     found = {"culprit": search, "people": (member["author"],)}
-    await announce(tx, repository, notice.model_copy(update=found), policy, due=now)
+    await announce(change, repository, notice.model_copy(update=found), policy)
 
 
-async def announce_revert(
-    tx: Transaction, repository: Repository, number: int, revert: int, policy: Policy, now: datetime
-) -> None:
+async def announce_revert(change: Change, repository: Repository, number: int, revert: int, policy: Policy) -> None:
     """Have the comment that names a culprit say which pull request reverts it."""
-    shown = await tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
+    shown = await change.tx.outbox.wanted(OutboxKind.COMMENT, repository.id, number)
     if shown is not None and shown.culprit is not None:
         found = {"culprit": replace(shown.culprit, revert=revert)}
-        await announce(tx, repository, shown.model_copy(update=found), policy, due=now)
+        await announce(change, repository, shown.model_copy(update=found), policy)
 
 
 async def progress_notice(
-    tx: Transaction,
-    entry: Entry,
-    kind: NoticeKind,
-    policy: Policy,
-    now: datetime,
-    *,
-    depth: int,
-    checks: Sequence[CheckReport] = (),
+    change: Change, entry: Entry, kind: NoticeKind, policy: Policy, *, depth: int, checks: Sequence[CheckReport] = ()
 ) -> Notice:
     """Create the notice of an entry's progress, with its position."""
+    tx, now = change.tx, change.now
     if not entry.is_ready:
         return _not_ready(entry, policy, now)
     if waits_for_room(entry.position, policy):

@@ -40,7 +40,6 @@ from queue_engine.rules.depth import waits_for_room
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.landing_order import full_name, lands_before, set_of, split_name
 from queue_engine.rules.transitions import preempted
-from queue_engine.store import Transaction
 
 _MEMBER = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)(?: |$)")
 _MOST_LANDED = 5
@@ -102,12 +101,10 @@ async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: Pu
     return why
 
 
-async def _load_cause(
-    change: Change, entry: Entry, why: DequeueReason, policy: Policy | None
-) -> tuple[DequeueReason, Cause | None, NewCommits | None]:
+async def _with_cause(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> DequeueReason:
     """Find why an entry leaves, who caused that, and which commits a push brought, by the facts of webhooks."""
     if why.reason is Reason.PERMISSION_LOST:
-        return why, Cause(entry.queued_by, is_bot(entry.queued_by)), None
+        return replace(why, cause=Cause(entry.queued_by, is_bot(entry.queued_by)))
     known = await _known(change, entry)
     # Their names may be former ones of the configuration, or new ones on GitHub.
     trusted, queuing = entry.trusted_labels, frozenset[str]()
@@ -118,11 +115,11 @@ async def _load_cause(
         return policy is None or policy.has_trigger_label([label]) or has_label([label], queuing)
 
     why = with_deleted_label(why, entry, known, is_trigger)
-    cause = cause_of(why, entry, known, is_trigger)
+    why = replace(why, cause=cause_of(why, entry, known, is_trigger))
     if why.reason is not Reason.HEAD_CHANGED:
-        return why, cause, None
+        return why
     pushed = pushed_head(entry, known) or why.pushed
-    return why, cause, NewCommits(entry.queued_head, entry.queued_by, pushed, why.pushed_by_imq)
+    return replace(why, new_commits=NewCommits(entry.queued_head, entry.queued_by, pushed, why.pushed_by_imq))
 
 
 def is_bot(login: str | None) -> bool:
@@ -145,9 +142,9 @@ async def _known(change: Change, entry: Entry) -> list[Known]:
     return (await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)).get(subject, [])
 
 
-def _as_event_data(cause: Cause | None, new_commits: NewCommits | None) -> dict[str, Any]:
-    data: dict[str, Any] = {} if new_commits is None else {"new_commits": asdict(new_commits)}
-    if cause is None:
+def _as_event_data(why: DequeueReason) -> dict[str, Any]:
+    data: dict[str, Any] = {} if why.new_commits is None else {"new_commits": asdict(why.new_commits)}
+    if (cause := why.cause) is None:
         return data
     data |= {"dequeued_by": cause.by} | ({"by_bot": True} if cause.bot else {})
     return data if cause.after_update is None else data | {"after_update": cause.after_update}
@@ -158,11 +155,11 @@ def status_of(reason: Reason) -> EntryStatus:
     return EntryStatus.FAILED if REASONS[reason].outcome is Outcome.FAILED else EntryStatus.CANCELLED
 
 
-async def delays_caused(tx: Transaction, entry: Entry, now: datetime) -> dict[str, Any]:
+async def delays_caused(change: Change, entry: Entry) -> dict[str, Any]:
     """Return, as data of an event, which entries this entry's precedence delays, and each by about how many seconds."""
     if entry.priority <= 0 and not entry.hotfix:
         return {}
-    _, found = await load_delay(tx, entry, now)
+    _, found = await load_delay(change.tx, entry, change.now)
     if not found.numbers:
         return {}
     return {"delays": list(found.numbers), "delay": None if found.by is None else round(found.by.total_seconds())}
@@ -174,7 +171,7 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     Without `policy` nothing is announced: for callers whose announcement failed. Raises StaleRecord if the entry
     changed since it was read.
     """
-    why, cause, new_commits = await _load_cause(change, entry, why, policy)
+    why = await _with_cause(change, entry, why, policy)
     tx, now, reason = change.tx, change.now, why.reason
     await tx.entries.remove(entry)
     await _hold_later_ones(change, entry, policy)
@@ -182,12 +179,12 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     if may_merge_yet(entry, reason):
         await tx.pending_merges.put(entry, now)
     if not entry.is_ready:
-        await _end_wait(change, entry, why, policy, cause, new_commits)
+        await _end_wait(change, entry, why, policy)
         return
     if policy is not None:
-        await announce_dequeued(tx, entry, why, policy, now, cause=cause, new_commits=new_commits)
-        await remove_testing_label(tx, entry, policy, now)
-        await cancel_later(tx, entry, policy, now)
+        await announce_dequeued(change, entry, why, policy)
+        await remove_testing_label(change, entry, policy)
+        await cancel_later(change, entry, policy)
     # Automation that sets the label again must not overrule the person who dequeued the pull request.
     if REASONS[reason].outcome is Outcome.FAILED or reason is Reason.UNQUEUED:
         await tx.rejections.put(entry.repository.id, entry.number, entry.head_sha, reason, now)
@@ -201,30 +198,23 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     if reason is Reason.SHADOW_MODE:
         data |= {"priority": entry.priority, "labels": list(entry.trusted_labels)}
     data |= check_data(entry, now)
-    data |= _as_event_data(cause, new_commits)
+    data |= _as_event_data(why)
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
 
 
-async def _end_wait(
-    change: Change,
-    entry: Entry,
-    why: DequeueReason,
-    policy: Policy | None,
-    cause: Cause | None,
-    new_commits: NewCommits | None,
-) -> None:
+async def _end_wait(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:
     """Record that a pull request does not join its queue after all: it was not in the queue, so nothing departs."""
     tx, now, reason = change.tx, change.now, why.reason
     await name_later_one(change, entry)
     if policy is not None:
-        await announce_dequeued(tx, entry, why, policy, now, cause=cause, new_commits=new_commits)
+        await announce_dequeued(change, entry, why, policy)
     refused = REASONS[reason].outcome is Outcome.FAILED
     if refused or reason is Reason.UNQUEUED:
         await tx.rejections.put(entry.repository.id, entry.number, entry.head_sha, reason, now)
     queue = await tx.queues.get(entry.queue_id)
     assert queue is not None
     data = {"head": entry.head_sha, "by": entry.queued_by, "detail": why.detail}
-    data |= _as_event_data(cause, new_commits)
+    data |= _as_event_data(why)
     event = "refused" if refused else EntryStatus.CANCELLED.value
     await change.record(event, queue, number=entry.number, reason=reason, delivery=why.delivery, data=data)
 
@@ -278,11 +268,11 @@ async def disable_later(change: Change, repository: Repository, number: int) -> 
 async def announce_not_ready(change: Change, entry: Entry, policy: Policy) -> None:
     """Announce what the pull request of an entry lacks, which waits outside the queue for that."""
     tx = change.tx
-    await notices.announce_not_ready(tx, entry, policy, change.now)
+    await notices.announce_not_ready(change, entry, policy)
     if await has_check_run(tx, entry):
         # It left its queue now, or shadow mode kept IMQ from ending the check run when it left.
-        notice = await notices.progress_notice(tx, entry, NoticeKind.NOT_READY, policy, change.now, depth=0)
-        await want_check_run(tx, entry, notice, policy, change.now)
+        notice = await notices.progress_notice(change, entry, NoticeKind.NOT_READY, policy, depth=0)
+        await want_check_run(change, entry, notice, policy)
     labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
     unmet = [[each.reason.value, each.detail] for each in entry.unmet]
     data: dict[str, Any] = {"by": entry.queued_by, "labels": labels, "unmet": unmet}
@@ -401,8 +391,8 @@ async def _set_outside(
     tx, now = change.tx, change.now
     saved = await tx.entries.save(replace(waiting, unmet=unmet, read_at=now))
     await tx.consents.follow(entry, saved, now)
-    await remove_testing_label(tx, entry, policy, now)
-    await cancel_later(tx, entry, policy, now)
+    await remove_testing_label(change, entry, policy)
+    await cancel_later(change, entry, policy)
     await announce_not_ready(change, saved, policy)
     if any(each.reason is Reason.DEPENDENCY_OPEN for each in unmet):
         # So far its description names it; whether it is there, open or in a cycle is still to be read.
@@ -441,14 +431,14 @@ async def announce_joined(change: Change, entry: Entry, policy: Policy, *, depth
     waits = waits_for_room(entry.position, policy)
     if waits != (entry.held_since is not None):
         entry = await tx.entries.save(replace(entry, held_since=now if waits else None))
-    await notices.announce_progress(tx, entry, NoticeKind.QUEUED, policy, now, depth=depth)
+    await notices.announce_progress(change, entry, NoticeKind.QUEUED, policy, depth=depth)
     labels = sorted(await queued_by(tx, entry.repository.id, entry.number, entry.trusted_labels, policy))
     if waits:
         held = {"by": entry.queued_by, "labels": labels}
         await change.record("held", entry, reason=Reason.QUEUE_FULL, delivery=entry.delivery, data=held)
         return entry
     data = {"by": entry.queued_by, "head": entry.queued_head, "position": entry.position, "labels": labels}
-    delays = await delays_caused(tx, entry, now)
+    delays = await delays_caused(change, entry)
     await change.record("queued", entry, delivery=entry.delivery, data=data | delays)
     return entry
 

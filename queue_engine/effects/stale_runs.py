@@ -10,7 +10,7 @@ from datetime import datetime
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import WorkflowRun
 from queue_engine.domain.model import PROCESSING, Entry
-from queue_engine.store import Transaction
+from queue_engine.effects.context import Change
 
 CANCEL_RUNS_JOB = "cancel_runs"
 """Kind of the job that cancels the runs on one outdated update."""
@@ -54,12 +54,12 @@ def to_cancel(runs: Iterable[WorkflowRun], head_sha: str, own_login: str, left: 
     return tuple(found)[:MOST_RUNS]
 
 
-async def cancel_later(tx: Transaction, entry: Entry, policy: Policy, now: datetime) -> None:
+async def cancel_later(change: Change, entry: Entry, policy: Policy) -> None:
     """Enqueue the jobs that cancel the runs on the entry's updates, if the configuration asks for that."""
     if not policy.checks.cancel_outdated:
         return
-    repository = entry.repository
-    await tx.jobs.enqueue_all(
+    repository, now = entry.repository, change.now
+    await change.tx.jobs.enqueue_all(
         kind=CANCEL_RUNS_JOB,
         requests=[
             (

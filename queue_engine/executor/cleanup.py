@@ -417,7 +417,7 @@ async def _announce_unlanded(engine: Engine, repository: Repository, pull: PullR
         if (newer, base) == (shown.unlanded_head, shown.unlanded_base):
             return
         notice = shown.model_copy(update={"unlanded_head": newer, "unlanded_base": base})
-        await announce(change.tx, repository, notice, policy, due=change.now)
+        await announce(change, repository, notice, policy)
     _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head_sha=newer, base=base)
 
 
@@ -480,7 +480,7 @@ class LostMerges:
                 its_own = number, queue.base_branch, member["head"]
                 shown = notice_of_pull(*its_own, NoticeKind.LANDED, policy, change.now, landed_sha=member["sha"])
             notice = shown.model_copy(update={"closed_unmerged": True})
-            await announce(change.tx, repository, notice, policy, due=change.now)
+            await announce(change, repository, notice, policy)
         try:
             await self._engine.github.close_pull_request(repository, number)
         except (Forbidden, Invalid, NotFound) as refusal:

@@ -97,9 +97,9 @@ async def _announce(
                 await change.tx.entries.save(resumed)
         for entry, concerning in outdated:
             if concerning:
-                await notices.announce_blockers(change.tx, entry, concerning, policy, change.now)
+                await notices.announce_blockers(change, entry, concerning, policy)
             else:
-                await notices.announce_resumed(change.tx, entry, policy, change.now, depth=len(entries))
+                await notices.announce_resumed(change, entry, policy, depth=len(entries))
         await _record_changes(change, queue, began, ended)
 
 
@@ -131,10 +131,10 @@ async def _preempt(engine: Engine, front: Entry, other: Entry, policy: Policy, d
     back = preempted(front, engine.clock.now())
     async with engine.change() as change:
         await change.tx.entries.save(back)
-        await remove_testing_label(change.tx, front, policy, change.now)
+        await remove_testing_label(change, front, policy)
         saved = await change.tx.entries.get(front.id)
         assert saved is not None
-        await notices.announce_progress(change.tx, saved, NoticeKind.QUEUED, policy, change.now, depth=depth)
+        await notices.announce_progress(change, saved, NoticeKind.QUEUED, policy, depth=depth)
         data = {"head": saved.head_sha, "yields_to": other.number, **check_data(front, change.now)}
         await change.record(EntryStatus.PENDING.value, saved, data=data)
     _log.info("preempted", repository=front.repository.full_name, number=front.number, by=other.number)
@@ -147,7 +147,7 @@ async def follow_depth(engine: Engine, entries: Sequence[Entry], blockers: Seque
             saved = await announce_joined(change, entry, policy, depth=len(entries))
             concerning = [blocker for blocker in blockers if blocker.concerns(saved)]
             if saved.held_since is None and concerning:
-                await notices.announce_blockers(change.tx, saved, concerning, policy, change.now)
+                await notices.announce_blockers(change, saved, concerning, policy)
 
 
 async def _dequeue_together(engine: Engine, entries: Sequence[Entry], why: DequeueReason, policy: Policy) -> None:

@@ -143,12 +143,12 @@ async def land(
             return
         await tx.rejections.clear(entry.repository.id, entry.number)
         proved = await record_landing(change, entry, landed, policy, run, untested=untested)
-        await announce_landed(tx, entry, landed.sha, policy, now, mismatch=mismatch, untested=untested)
+        await announce_landed(change, entry, landed.sha, policy, mismatch=mismatch, untested=untested)
         trees = {"sha": landed.sha, "tree": landed.tree, "tested_tree": entry.run.tested_tree, "head": entry.head_sha}
         if departed:
             await change.record(EntryStatus.LANDED.value, queue, number=entry.number, data=trees)
         else:
-            await remove_testing_label(tx, entry, policy, now)
+            await remove_testing_label(change, entry, policy)
             events = await tx.timeline.of_pull_request(entry.repository.id, entry.number)
             data = trees | figures_of(entry, events, now) | _spared(entry, policy, now)
             await change.record(EntryStatus.LANDED.value, entry, delivery=entry.delivery, data=data)

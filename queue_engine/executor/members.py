@@ -183,7 +183,7 @@ async def sets_aside(state: TrainState, entries: Sequence[Entry], tip: str | Non
         pull = state.verified.get((entry.id, entry.version), Facts()).pull
         why = ForkReason.ASKED if entry.number in asked else None
         if why is None and pull is not None and _is_of_fork(entry, pull):
-            why = await _why_alone(state, entry, pull, tip)
+            why = await _why_alone(state, entry, tip)
         if why is not None:
             found[entry.number] = ForkEntry(entry.id, entry.queued_head, why)
             _log.info("tested_alone", repository=entry.repository.full_name, number=entry.number, why=why.value)
@@ -213,7 +213,7 @@ def _is_of_fork(entry: Entry, pull: PullRequest) -> bool:
     return pull.head_repository is None or pull.head_repository.casefold() != base.casefold()
 
 
-async def _why_alone(state: TrainState, entry: Entry, pull: PullRequest, tip: str | None) -> ForkReason | None:
+async def _why_alone(state: TrainState, entry: Entry, tip: str | None) -> ForkReason | None:
     """Return why a fork's pull request is tested alone; None if a train may test it. Raises GitHubError."""
     if state.trains.forks is TrainForks.OFF:
         return ForkReason.OFF

@@ -339,14 +339,7 @@ class RunRequests:
         changed = answer.model_copy(update={"replies": replies, "at": answer.at if result is None else change.now})
         await change.tx.answers.put(repository.id, number, job.request["comment"], changed)
         await notices.announce_reply(
-            change.tx,
-            repository,
-            number,
-            base_branch=facts["base_branch"],
-            head_sha=facts["head"],
-            policy=policy,
-            asked_at=change.now,
-            now=change.now,
+            change, repository, number, base_branch=facts["base_branch"], head_sha=facts["head"], policy=policy
         )
 
 

@@ -173,7 +173,7 @@ async def _set_aside(engine: Engine, entry: Entry, full: _Full, policy: Policy) 
         saved = await change.tx.entries.save(waiting)
         if entry.blocked_for is None:
             blocker = Blocker(Reason.RUNNERS_BUSY, full.words)
-            await announce_blockers(change.tx, saved, [blocker], policy, now, kind=NoticeKind.BLOCKED)
+            await announce_blockers(change, saved, [blocker], policy, kind=NoticeKind.BLOCKED)
             await change.record("blocked", saved, reason=Reason.RUNNERS_BUSY, data={"detail": full.words})
             _log.info("waits_for_runner", repository=saved.repository.full_name, number=saved.number)
         for queue_id in sorted(full.queues):

@@ -132,21 +132,19 @@ class EntryUpdates:
             changed = replace(changed, run=replace(changed.run, **measured))
         saved = await change.tx.entries.save(changed)
         await change.tx.consents.follow(entry, saved, change.now)
-        await start_queue_only_checks(change.tx, entry, saved, self.policy, change.now)
+        await start_queue_only_checks(change, entry, saved, self.policy)
         if how.before_merge:
             await record_merge_request(change.tx, saved, saved.head_sha, change.now)
         elif _may_withdraw(entry) and not how.passes_on:
-            await withdraw_own_check(change.tx, saved, self.policy, change.now)
+            await withdraw_own_check(change, saved, self.policy)
         if changed.head_sha != entry.head_sha:
-            await cancel_later(
-                change.tx, replace(entry, run=replace(entry.run, new_head=None)), self.policy, change.now
-            )
+            await cancel_later(change, replace(entry, run=replace(entry.run, new_head=None)), self.policy)
         if self.announces and (moved or how.announce):
             # Once the check run names the pending checks, progress updates it, in rarer outbox items of its own.
             check_run = moved or not entry.run.pending_checks
             await self._announce(change, saved, depth=depth, checks=how.checks.running, check_run=check_run)
         if self.announces and moved and saved.status is EntryStatus.PENDING and entry.run.has_branch:
-            await announce_run_ended(change.tx, saved, self.policy, change.now, depth=depth)
+            await announce_run_ended(change, saved, self.policy, depth=depth)
         if (event := progress(entry, saved)) is not None:
             change.progress.append(event)
         listed = [each for each in self.policy.checks.flaky if each.counts(change.now)]
@@ -160,9 +158,8 @@ class EntryUpdates:
 
     async def _announce(self, change: Change, saved: Entry, *, depth: int, checks: Checks, check_run: bool) -> None:
         """Announce the entry's status, if people are to read of this status."""
-        tx, now = change.tx, change.now
         if (kind := _NOTICE_OF_STATUS.get(saved.status)) is not None:
-            await announce_progress(tx, saved, kind, self.policy, now, depth=depth, checks=checks, check_run=check_run)
+            await announce_progress(change, saved, kind, self.policy, depth=depth, checks=checks, check_run=check_run)
 
     async def save_retrying(self, changed: Entry, next_try: datetime, error: GitHubError, *, depth: int) -> Entry:
         """Store that the entry waits for a retry, and announce that once GitHub has failed for a while.
@@ -172,20 +169,20 @@ class EntryUpdates:
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
             if _may_withdraw(saved) and saved.run.merge_requested_at is None:
-                await withdraw_own_check(change.tx, saved, self.policy, change.now)
+                await withdraw_own_check(change, saved, self.policy)
             if pauses_queue(saved.run, error, change.now):
                 await record.pause_refused(change, saved.queue_id, error)
                 if not isinstance(error, Refused):
-                    await announce_retrying(change.tx, saved, next_try, self.policy, change.now, depth=depth)
+                    await announce_retrying(change, saved, next_try, self.policy, depth=depth)
         return saved
 
     async def block(self, entry: Entry, changed: Entry, reason: Reason, message: str) -> None:
         """Block the entry: it keeps its position in the order, its queue proceeds, and its comment names the reason."""
         async with self.engine.change() as change:
             saved = await change.tx.entries.save(changed)
-            await remove_testing_label(change.tx, entry, self.policy, change.now)
+            await remove_testing_label(change, entry, self.policy)
             blocker = Blocker(reason, message)
-            await announce_blockers(change.tx, saved, [blocker], self.policy, change.now, kind=NoticeKind.BLOCKED)
+            await announce_blockers(change, saved, [blocker], self.policy, kind=NoticeKind.BLOCKED)
             # Without a head, since this event is no refusal of one.
             data = {"detail": message, **check_data(entry, change.now)}
             await change.record("blocked", saved, reason=reason, delivery=saved.delivery, data=data)
@@ -362,7 +359,7 @@ async def await_own_check(engine: Engine, entry: Entry, policy: Policy) -> datet
         async with engine.change() as change:
             # The save proves that no webhook changed the entry since it was judged.
             saved = await change.tx.entries.save(entry)
-            await pass_own_check(change.tx, saved, policy, now)
+            await pass_own_check(change, saved, policy)
     return now + _ASK_AGAIN
 
 

@@ -109,7 +109,7 @@ class LabelChanges:
                 entry,
                 delivery=webhook.delivery,
                 data={"by": webhook.sender, "priority": placed.priority, "position": placed.position}
-                | await record.delays_caused(change.tx, placed, change.now),
+                | await record.delays_caused(change, placed),
             )
 
     async def _may_rank(self, repository: Repository, policy: Policy, webhook: LabelRequest | LabelChange) -> bool:

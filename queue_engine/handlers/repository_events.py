@@ -229,7 +229,7 @@ async def label_renamed(engine: Engine, webhook: LabelRename) -> None:
             data |= {"label": label} if policy.has_trigger_label([label]) else {"unnamed": label}
             await change.record("label_renamed", saved, delivery=webhook.delivery, data=data)
             depth = await tx.entries.count(saved.queue_id)
-            await announce_progress(tx, saved, NOTICE_OF_STATUS[saved.status], policy, change.now, depth=depth)
+            await announce_progress(change, saved, NOTICE_OF_STATUS[saved.status], policy, depth=depth)
             names = {"repository": repository.full_name, "number": saved.number, "label": label}
             _log.info("label_renamed", **names, former=former, by=webhook.sender)
 

@@ -208,7 +208,7 @@ class StaleComments:
         its_own = pull.number, pull.base_branch, pull.head_sha
         notice = notice_of_pull(*its_own, NoticeKind.CANCELLED, policy, change.now, reason=reason)
         await change.tx.outbox.search_first(repository, pull.number, change.now)
-        await announce(change.tx, repository, notice, policy, due=change.now)
+        await announce(change, repository, notice, policy)
         await change.tx.outbox.search_first(repository, pull.number, change.now, kind=OutboxKind.CHECK_RUN)
         await change.tx.outbox.want(OutboxKind.CHECK_RUN, repository, pull.number, due=change.now, notice=notice)
         _log.info("stale_comment_corrected", repository=repository.full_name, number=pull.number, reason=reason.value)
@@ -221,7 +221,7 @@ async def _announce_queued(change: Change, repository: Repository, comment: OwnC
         return
     depth = await change.tx.entries.count(entry.queue_id)
     kind = NOTICE_OF_STATUS[entry.status]
-    notice = await progress_notice(change.tx, entry, kind, policy, change.now, depth=depth)
+    notice = await progress_notice(change, entry, kind, policy, depth=depth)
     await change.tx.outbox.search_first(repository, comment.number, change.now)
     await change.tx.outbox.want(OutboxKind.COMMENT, repository, comment.number, due=change.now, notice=notice)
     _log.info("stale_comment_corrected", repository=repository.full_name, number=comment.number, reason=kind.value)
@@ -243,8 +243,8 @@ async def correct_check_runs(engine: Engine, repository: Repository) -> None:
                 continue
             kind, policy = NOTICE_OF_STATUS[present.status], policies[entry.base_branch]
             depth = await change.tx.entries.count(present.queue_id)
-            notice = await progress_notice(change.tx, present, kind, policy, change.now, depth=depth)
-            await want_check_run(change.tx, present, notice, policy, change.now)
+            notice = await progress_notice(change, present, kind, policy, depth=depth)
+            await want_check_run(change, present, notice, policy)
     for number, head_sha in unfinished.items():
         await _end_check_run(engine, repository, number, head_sha)
 

@@ -215,10 +215,10 @@ def _explained(run: Run, failed: tuple[CheckReport, ...], facts: Facts) -> ReadF
     """Dequeue for these checks, after IMQ has read what cancelled them."""
     if facts.cancelled_for is None and cancelled_jobs(failed):
         return ReadFact(FactKind.CANCELLED_FOR)
-    return _blame(run, failed, facts)
+    return _blame(failed, facts)
 
 
-def _blame(run: Run, failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) -> Dequeue:
+def _blame(failed: tuple[CheckReport, ...], facts: Facts = _NO_FACTS) -> Dequeue:
     """Dequeue for these checks, with what the facts say of them."""
     jobs = () if facts.cancelled_for is None else cancelled_jobs(failed)
     detail = _cancelled(few(tuple(check.name for check in jobs)), facts.cancelled_for or ()) if jobs else None
@@ -265,7 +265,7 @@ def _run_again(
     deadline = check_deadline(run, policy, {check.name for check in running})
     if running:
         if now >= deadline:
-            return _blame(run, verdict.failed)
+            return _blame(verdict.failed)
         names = tuple(sorted({report.name for report in running}))
         waiting = after_poll(run, policy.check_poll, now)
         due = min(waiting.next_poll_at or now, deadline)
@@ -298,11 +298,11 @@ def _rerun_in_doubt(run: Run, facts: Facts, policy: Policy, now: datetime) -> Ve
     if not old:
         return SaveRun(replace(run, rerun_at=None))
     if now >= check_deadline(run, policy, {check.name for check in old}):
-        return _blame(run, old)
+        return _blame(old)
     if facts.workflow_runs is None:
         return ReadFact(FactKind.WORKFLOW_RUNS)
     proved = tuple(r for r in with_runs(old, facts.workflow_runs, run.candidate) if r.actions_run is not None)
-    return Rerun(run, proved) if proved else _blame(run, old)
+    return Rerun(run, proved) if proved else _blame(old)
 
 
 def rerun_answered(run: Run, failed: Iterable[CheckReport], message: str | None, policy: Policy, now: datetime) -> Run:

@@ -86,13 +86,9 @@ class Feed:
         self._bus = EventBus[FeedEvent]()
         self._events = EventBus[TimelineEvent]()
         self._lock = asyncio.Lock()
-        self._readers = 0
-        self._position: _Position | None = None
-
-    @property
-    def readers(self) -> int:
+        self.readers = 0
         """How many readers there are."""
-        return self._readers
+        self._position: _Position | None = None
 
     def subscribe(self, callback: Callable[[TimelineEvent], None]) -> None:
         """Call `callback` with every event that is passed to readers."""
@@ -102,7 +98,7 @@ class Feed:
     async def open(self, after: int | None = None, *, buffer: int = BUFFER) -> AsyncIterator[FeedReader]:
         """Read from now on, or from after the event with the id `after`; no event in between is lost."""
         # Counted first, so that the position is kept from now on.
-        self._readers += 1
+        self.readers += 1
         try:
             async with self._lock:
                 position = await self._catch_up()
@@ -112,23 +108,23 @@ class Feed:
                 replayed, missed = await self._replay(after, mark, newest, missing)
                 yield FeedReader(mark, replayed, missed, stream)
         finally:
-            self._readers -= 1
+            self.readers -= 1
 
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
         """Have subscribers called with every event from now on."""
-        self._readers += 1
+        self.readers += 1
         try:
             async with self._lock:
                 await self._catch_up()
             yield
         finally:
-            self._readers -= 1
+            self.readers -= 1
 
     async def run_due(self) -> bool:
         """Pass new events to the readers. Never says that there is more to do: the loop waits for a wakeup."""
         async with self._lock:
-            if self._readers:
+            if self.readers:
                 await self._catch_up()
             else:
                 self._position = None

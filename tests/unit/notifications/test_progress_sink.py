@@ -55,7 +55,7 @@ async def checked(store: Store, *, reported: tuple[str, ...] = ("a",), sent: boo
         entry = await tx.entries.save(changed(checking, pending_checks=("a", "b", "c"), completed_checks=reported))
         shown = CheckReport("b", 5, CheckState.PENDING, "in_progress", "https://ci.example/b", NOW, None)
         kind = NoticeKind.CHECKING
-        await announce_progress(tx, entry, kind, POLICY, NOW, depth=1, checks=(shown,))
+        await announce_progress(Change(tx, NOW), entry, kind, POLICY, depth=1, checks=(shown,))
         if sent:
             while item := await tx.outbox.claim(owner="w", now=NOW + MINUTE, lease=MINUTE):
                 await tx.outbox.done(item, NOW)

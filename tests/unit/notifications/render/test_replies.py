@@ -12,7 +12,7 @@ from notifications.render.status import effect_sentence
 from notifications.texts.waiting import STATES
 from queue_engine.commands.commands import CATALOGUE
 from queue_engine.domain.blocker import Blocker
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import TRANSITIONS, EntryStatus
 from queue_engine.domain.notice import MARKER, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.job_rates import NO_JOBS
@@ -37,7 +37,7 @@ def test_cost_without_jobs_of_github_actions_has_no_minutes() -> None:
 def test_answers_every_code_has_its_words() -> None:
     """Nothing that can become of a command is without a sentence, nor without an example in these tests."""
     assert set(texts.REPLIES) | {ReplyKind.WHY} == set(ReplyKind) == set(REPLIES)
-    assert set(STATES) == {status for status in EntryStatus if not status.final}
+    assert set(STATES) == {status for status in EntryStatus if TRANSITIONS[status]}
 
 
 def test_answer_of_each_code_says_more_than_who_asked() -> None:

@@ -42,7 +42,7 @@ async def progress(
 ) -> Notice | None:
     """The notice of the comment after this progress."""
     async with store.transaction() as tx:
-        await notices.announce_progress(tx, entry, kind, policy, now, depth=entry.position + 1)
+        await notices.announce_progress(Change(tx, now), entry, kind, policy, depth=entry.position + 1)
     return await wanted(store, entry.number)
 
 
@@ -56,14 +56,13 @@ async def ask(store: Store, policy: Policy = ALL, *, asked_at: datetime = NOW, n
     async with store.transaction() as tx:
         await tx.answers.put(REPOSITORY.id, number, 5, CommandReply(at=asked_at, by="mia", replies=()))
         return await notices.announce_reply(
-            tx,
+            Change(tx, asked_at + MINUTE),
             REPOSITORY,
             number,
             base_branch="main",
             head_sha="head-1",
             policy=policy,
             asked_at=asked_at,
-            now=asked_at + MINUTE,
         )
 
 
@@ -158,10 +157,10 @@ async def test_level_outcomes_corrects_what_is_true_no_more(store: Store) -> Non
     """A comment that shows a pause, or a dequeue, must not show that for ever; then it is silent."""
     (entry,) = await joined(store, 1)
     async with store.transaction() as tx:
-        await notices.announce_blockers(tx, entry, [Blocker(Reason.FROZEN, "", NOW + MINUTE)], OUTCOMES, NOW)
+        await notices.announce_blockers(Change(tx, NOW), entry, [Blocker(Reason.FROZEN, "", NOW + MINUTE)], OUTCOMES)
     paused = await wanted(store)
     async with store.transaction() as tx:
-        await notices.announce_resumed(tx, entry, OUTCOMES, NOW, depth=1)
+        await notices.announce_resumed(Change(tx, NOW), entry, OUTCOMES, depth=1)
     again = await wanted(store)
     assert paused is not None
     assert again is not None
@@ -203,8 +202,8 @@ async def test_broken_rules_are_shown_in_every_check_run(store: Store) -> None:
     first, second = await joined(store, 1, 2)
     frozen, broken = Blocker(Reason.FROZEN, ""), Blocker(Reason.MISCONFIGURED, "line 2: what?")
     async with store.transaction() as tx:
-        await notices.announce_blockers(tx, first, [frozen], ALL, NOW)
-        await notices.announce_blockers(tx, second, [frozen, broken], NONE, NOW)
+        await notices.announce_blockers(Change(tx, NOW), first, [frozen], ALL)
+        await notices.announce_blockers(Change(tx, NOW), second, [frozen, broken], NONE)
     assert await wanted(store, 1, OutboxKind.CHECK_RUN) is None
     shown = await wanted(store, 2, OutboxKind.CHECK_RUN)
     assert shown is not None
@@ -212,7 +211,7 @@ async def test_broken_rules_are_shown_in_every_check_run(store: Store) -> None:
     assert shown.other_blockers == (BlockerFacts(reason=broken.reason, detail=broken.detail),)
     async with store.transaction() as tx:
         for entry in (first, second):
-            await notices.announce_resumed(tx, entry, ALL, NOW, depth=2)
+            await notices.announce_resumed(Change(tx, NOW), entry, ALL, depth=2)
     shown = await wanted(store, 2, OutboxKind.CHECK_RUN)
     assert shown is not None
     assert shown.kind is NoticeKind.QUEUED
@@ -289,7 +288,7 @@ async def test_landed_mismatch_is_shown_by_a_check_run_even_if_there_was_none(
     store = Store(sqlite_database)
     (entry,) = await joined(store, 1)
     async with store.transaction() as tx:
-        await notices.announce_landed(tx, entry, "landed-1", ALL, NOW, mismatch=mismatch)
+        await notices.announce_landed(Change(tx, NOW), entry, "landed-1", ALL, mismatch=mismatch)
     reason = None if mismatch is None else Reason.TREE_MISMATCH
     comment, run = await wanted(store), await wanted(store, kind=OutboxKind.CHECK_RUN)
     assert comment is not None

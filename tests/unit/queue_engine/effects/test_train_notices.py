@@ -6,6 +6,7 @@ from queue_engine.domain.notice import TrainLanding, TrainNotice, TrainProgress
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import CandidateTrigger, Run, RunMember, RunState
 from queue_engine.effects import notices
+from queue_engine.effects.context import Change
 from queue_engine.store import Store
 from queue_engine.store.trains import TrainMemory
 from tests.store.examples import NOW
@@ -29,7 +30,7 @@ async def test_landing_by_a_train_says_with_whom(store: Store) -> None:
         )
         stored = await tx.runs.add(run)
         landed = replace(first, run=stored)
-        await notices.announce_landed(tx, landed, "4" * 40, ALL, NOW, mismatch=None)
+        await notices.announce_landed(Change(tx, NOW), landed, "4" * 40, ALL, mismatch=None)
     notice = await wanted(store)
     assert notice is not None
     assert notice.landed_with == TrainLanding(members=(1, 2), runs_saved=1)

@@ -8,6 +8,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.errors import StaleRecord, Unavailable
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
+from queue_engine.effects.context import Change
 from queue_engine.effects.notices import pass_own_check
 from queue_engine.executor.run_store import EntryUpdates, await_own_check
 from queue_engine.planner.actions import Dequeue
@@ -30,7 +31,7 @@ async def passing(scene: Setup, *, ago: timedelta = MINUTE, sent: bool = True, e
     await scene.front(status=EntryStatus.READY, own_check_required=True)
     entry = await present(scene)
     async with scene.store.transaction() as tx:
-        await pass_own_check(tx, entry, POLICY, NOW - ago)
+        await pass_own_check(Change(tx, NOW - ago), entry, POLICY)
         if sent or error is not None:
             item = await tx.outbox.claim(owner="d", now=NOW, lease=MINUTE)
             assert item is not None

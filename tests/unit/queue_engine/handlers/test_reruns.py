@@ -5,6 +5,7 @@ import pytest
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.notice import NoticeKind
+from queue_engine.effects.context import Change
 from queue_engine.effects.notices import notice_of, want_check_run
 from queue_engine.handlers.check_events import rerun_requested
 from queue_engine.store import Store
@@ -29,7 +30,7 @@ async def test_rerun_reads_by_the_head_and_answers_in_a_check_that_does_not_pass
         assert entry is not None
         if shown:
             notice = notice_of(entry, NoticeKind.READY, POLICY, NOW, merges_now=merges_now)
-            await want_check_run(tx, entry, notice, POLICY, NOW)
+            await want_check_run(Change(tx, NOW), entry, notice, POLICY)
             item = await tx.outbox.claim(owner="d", now=NOW, lease=MINUTE)
             assert item is not None
             await tx.outbox.done(item, NOW)

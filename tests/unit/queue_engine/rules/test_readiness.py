@@ -9,7 +9,7 @@ import pytest
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck, Permission, Snapshot, StackPosition
-from queue_engine.domain.model import MAY_STILL_BE_MET, Entry, UnmetRequirement
+from queue_engine.domain.model import Entry, UnmetRequirement
 from queue_engine.domain.policy import NotReadyPolicy
 from queue_engine.domain.reasons import Reason
 from queue_engine.rules.eligibility import Admit, Answer, Consent, NotReady, Reject, RequiredFacts, check_eligibility
@@ -242,4 +242,3 @@ def test_what_is_lacked_survives_the_database() -> None:
     """Each as a reason and a detail, with the checks that fail, and with who caused it."""
     lacked = (DRAFT, UNAPPROVED, FAILED, UNAPPROVED.caused("by ada"), FAILED.caused("by ada"))
     assert UnmetRequirement.all_of(json.loads(json.dumps([each.as_data() for each in lacked]))) == lacked
-    assert {each.reason for each in lacked} <= MAY_STILL_BE_MET
