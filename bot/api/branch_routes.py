@@ -130,11 +130,9 @@ _control = partial(route, caller=Caller.MAINTAINER, answers={200: ControlAnswer}
 class BranchRoutes(Routes):
     """Routes that show and control queues, with their statistics and the report of shadow mode."""
 
-    @read(
-        f"{routes.REPOSITORY}/queues", "list_queues", "Lists the queues of a repository.", answers={200: QueuesAnswer}
-    )
-    async def list(self, request: web.Request) -> web.Response:
-        """Answer 200; 404: the caller may not read the repository."""
+    @read(f"{routes.REPOSITORY}/queues", answers={200: QueuesAnswer})
+    async def list_queues(self, request: web.Request) -> web.Response:
+        """Lists the queues of a repository. Answer 200; 404: the caller may not read the repository."""
         engine, repository = self._engine, await self._access.readable(request)
         queues = await engine.store.read(lambda tx: tx.queues.of_repository(repository.id))
         branches = sorted(queue.base_branch for queue in queues)
@@ -145,14 +143,12 @@ class BranchRoutes(Routes):
         answer = QueuesAnswer(repository=repository, queues=found)
         return web.json_response(answer.model_dump(mode="json"))
 
-    @read(
-        f"{routes.BRANCH}/queue",
-        "show_queue",
-        "Shows a queue and its entries, the front first.",
-        answers={200: QueueAnswer},
-    )
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200; 404: the caller may not read the repository, or the branch never had a queue."""
+    @read(f"{routes.BRANCH}/queue", answers={200: QueueAnswer})
+    async def show_queue(self, request: web.Request) -> web.Response:
+        """Shows a queue and its entries, the front first.
+
+        Answer 200; 404: the caller may not read the repository, or the branch never had a queue.
+        """
         engine, repository = self._engine, await self._access.readable(request)
         branch = routes.branch_of(request)
         queue = await engine.store.read(lambda tx: tx.queues.find(repository.id, branch))
@@ -163,19 +159,25 @@ class BranchRoutes(Routes):
             answer = QueueAnswer.model_validate(await load_queue(tx, queue, policy, engine.clock.now()))
         return web.json_response(answer.model_dump(mode="json"))
 
-    @_control("POST", _PAUSE, "pause_queue", "Pauses a queue.", body=PauseCall)
-    async def pause(self, request: web.Request) -> web.Response:
-        """Answer 200: the queue is paused until somebody resumes it; also if it was paused before."""
+    @_control("POST", _PAUSE, body=PauseCall)
+    async def pause_queue(self, request: web.Request) -> web.Response:
+        """Pauses a queue. Answer 200: the queue is paused until somebody resumes it; also if it was paused before."""
         return await self._control(request, partial(pauses.pause, reason=payload(request, PauseCall).reason))
 
-    @_control("DELETE", _PAUSE, "resume_queue", "Resumes a queue.", body=EmptyBody)
-    async def resume(self, request: web.Request) -> web.Response:
-        """Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers."""
+    @_control("DELETE", _PAUSE, body=EmptyBody)
+    async def resume_queue(self, request: web.Request) -> web.Response:
+        """Resumes a queue.
+
+        Answer 200: no pause blocks the queue, and IMQ tests a red base again; the answer names other blockers.
+        """
         return await self._control(request, pauses.resume)
 
-    @_control("PUT", _FREEZE, "freeze_queue", "Freezes a queue until an instant.", body=FreezeCall, refusals=(422,))
-    async def freeze(self, request: web.Request) -> web.Response:
-        """Answer 200: the queue is frozen until then; 409: the instant has passed; 422: it is too far ahead."""
+    @_control("PUT", _FREEZE, body=FreezeCall, refusals=(422,))
+    async def freeze_queue(self, request: web.Request) -> web.Response:
+        """Freezes a queue until an instant.
+
+        Answer 200: the queue is frozen until then; 409: the instant has passed; 422: it is too far ahead.
+        """
         call = payload(request, FreezeCall)
         now = self._engine.clock.now()
         if call.until <= now:
@@ -185,9 +187,9 @@ class BranchRoutes(Routes):
             raise ApiError(422, sentence)
         return await self._control(request, partial(pauses.freeze, until=call.until, reason=call.reason))
 
-    @_control("DELETE", _FREEZE, "thaw_queue", "Ends a freeze by hand.", body=EmptyBody)
-    async def unfreeze(self, request: web.Request) -> web.Response:
-        """Answer 200: the queue has no freeze by hand; other blockers stay."""
+    @_control("DELETE", _FREEZE, body=EmptyBody)
+    async def thaw_queue(self, request: web.Request) -> web.Response:
+        """Ends a freeze by hand. Answer 200: the queue has no freeze by hand; other blockers stay."""
         return await self._control(request, pauses.unfreeze)
 
     async def _control(self, request: web.Request, control: Control) -> web.Response:
@@ -206,15 +208,12 @@ class BranchRoutes(Routes):
                 answer = _answer(result, policy, change)
                 return await finish_call(request, change.tx, answer.model_dump(mode="json"))
 
-    @read(
-        f"{routes.BRANCH}/effect",
-        "preview_queue_control",
-        "Shows what a pause or a freeze of a queue, or a hotfix that joins it, would do now.",
-        query=QueueEffectQuery,
-        answers={200: EffectAnswer},
-    )
-    async def effect(self, request: web.Request) -> web.Response:
-        """Answer 200, and do nothing; 404: hidden repository, or no queue."""
+    @read(f"{routes.BRANCH}/effect", query=QueueEffectQuery, answers={200: EffectAnswer})
+    async def preview_queue_control(self, request: web.Request) -> web.Response:
+        """Shows what a pause or a freeze of a queue, or a hotfix that joins it, would do now.
+
+        Answer 200, and do nothing; 404: hidden repository, or no queue.
+        """
         engine, repository, branch = self._engine, await self._access.readable(request), routes.branch_of(request)
         asked = query(request, QueueEffectQuery)
         policy = await engine.policies.of(repository, branch)
@@ -229,26 +228,20 @@ class BranchRoutes(Routes):
             )
         return web.json_response(EffectAnswer.of(found).model_dump(mode="json"))
 
-    @read(
-        STATISTICS,
-        "show_statistics",
-        "Shows what a queue did in a period: waits, landings, reasons of leaving, flaky checks and CI time.",
-        query=StatisticsQuery,
-        answers={200: QueueStatistics},
-    )
-    async def statistics(self, request: web.Request) -> web.Response:
-        """Answer 200, for the last 30 days without `days`; 404: hidden repository, or no queue."""
+    @read(STATISTICS, query=StatisticsQuery, answers={200: QueueStatistics})
+    async def show_statistics(self, request: web.Request) -> web.Response:
+        """Shows what a queue did in a period: waits, landings, reasons of leaving, flaky checks and CI time.
+
+        Answer 200, for the last 30 days without `days`; 404: hidden repository, or no queue.
+        """
         return web.json_response(json_data(await self._statistics(request, query(request, StatisticsQuery).days)))
 
-    @read(
-        f"{STATISTICS}/issue",
-        "write_flake_issue",
-        "Writes the text of an issue about a flaky check, job or test.",
-        query=IssueQuery,
-        answers={200: IssueAnswer},
-    )
-    async def issue(self, request: web.Request) -> web.Response:
-        """Answer 200; 404: hidden repository, no queue, or no flake of this name in these days."""
+    @read(f"{STATISTICS}/issue", query=IssueQuery, answers={200: IssueAnswer})
+    async def write_flake_issue(self, request: web.Request) -> web.Response:
+        """Writes the text of an issue about a flaky check, job or test.
+
+        Answer 200; 404: hidden repository, no queue, or no flake of this name in these days.
+        """
         asked = query(request, IssueQuery)
         text = flake_issue(await self._statistics(request, asked.days), asked.kind, asked.name)
         if text is None:
@@ -268,16 +261,12 @@ class BranchRoutes(Routes):
             wanted = DepartureQuery(first, last, frozenset({repository.id}), branch)
             return await load_statistics(tx, wanted, repository, policy)
 
-    @read(
-        f"{routes.REPOSITORY}/shadow",
-        "show_shadow_report",
-        "Shows what IMQ would have done in shadow mode, beside what people did.",
-        query=ShadowQuery,
-        answers={200: ShadowAnswer},
-        refusals=(422,),
-    )
-    async def shadow(self, request: web.Request) -> web.Response:
-        """Answer 200, for the last 30 days without `since`; 404: the repository is hidden; 422: no instant."""
+    @read(f"{routes.REPOSITORY}/shadow", query=ShadowQuery, answers={200: ShadowAnswer}, refusals=(422,))
+    async def show_shadow_report(self, request: web.Request) -> web.Response:
+        """Shows what IMQ would have done in shadow mode, beside what people did.
+
+        Answer 200, for the last 30 days without `since`; 404: the repository is hidden; 422: no instant.
+        """
         repository = await self._access.readable(request)
         since = query(request, ShadowQuery).since or self._engine.clock.now() - USUAL
         report = await self._engine.store.read(lambda tx: load_shadow_report(tx, since, repository=repository))

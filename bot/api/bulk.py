@@ -113,17 +113,12 @@ class BulkRoutes(Routes):
         self._waits = waits
         self._pulls = PullRequests(engine)
 
-    @route(
-        "POST",
-        f"{routes.REPOSITORY}/queue",
-        "queue_pull_requests",
-        "Queues up to 100 pull requests, with results one by one.",
-        caller=Caller.PERSON,
-        body=BulkCall,
-        answers={202: ProcessAnswer},
-    )
-    async def enqueue(self, request: web.Request) -> web.Response:
-        """Answer 202 with the process; 403; 404: the caller may not read the repository; 429."""
+    @route("POST", f"{routes.REPOSITORY}/queue", caller=Caller.PERSON, body=BulkCall, answers={202: ProcessAnswer})
+    async def queue_pull_requests(self, request: web.Request) -> web.Response:
+        """Queues up to 100 pull requests, with results one by one.
+
+        Answer 202 with the process; 403; 404: the caller may not read the repository; 429.
+        """
         call, token = payload(request, BulkCall), caller(request)
         controls = any(each.priority is not None for each in call.pulls)
         allowed = self._access.controllable if controls else self._access.writable
@@ -151,15 +146,12 @@ class BulkRoutes(Routes):
             answer = _process(process_id, repository, await _jobs(change.tx, process_id)).model_dump(mode="json")
             return await finish_call(request, change.tx, with_version(answer), status=202)
 
-    @read(
-        f"/processes/{{process_id:{routes.PROCESS_ID}}}",
-        "show_process",
-        "Shows the results of a call that queues many pull requests.",
-        answers={200: ProcessAnswer, 304: None},
-        query=WaitQuery,
-    )
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200; 304: as before; 404: there is none, another caller's, or its repository is hidden by now."""
+    @read(f"/processes/{{process_id:{routes.PROCESS_ID}}}", answers={200: ProcessAnswer, 304: None}, query=WaitQuery)
+    async def show_process(self, request: web.Request) -> web.Response:
+        """Shows the results of a call that queues many pull requests.
+
+        Answer 200; 304: as before; 404: there is none, another caller's, or its repository is hidden by now.
+        """
         asked, subject = query(request, WaitQuery), of_process(request.match_info["process_id"])
         return await self._waits.answer(request, subject, partial(self._load, request), asked)
 

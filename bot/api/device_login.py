@@ -243,18 +243,12 @@ class LoginRoutes(Routes):
         super().__init__(engine, access)
         self._logins = logins
 
-    @route(
-        "POST",
-        "/login/device",
-        "begin_login",
-        "Begins a login by GitHub's device flow.",
-        caller=Caller.ANYONE,
-        body=LoginCall,
-        answers={200: LoginAnswer},
-        refusals=(502,),
-    )
-    async def begin(self, request: web.Request) -> web.Response:
-        """Answer 200 with the code to type; 409: the App's owner has not enabled the flow; 429; 502, 503."""
+    @route("POST", "/login/device", caller=Caller.ANYONE, body=LoginCall, answers={200: LoginAnswer}, refusals=(502,))
+    async def begin_login(self, request: web.Request) -> web.Response:
+        """Begins a login by GitHub's device flow.
+
+        Answer 200 with the code to type; 409: the App's owner has not enabled the flow; 429; 502, 503.
+        """
         logins = self._served()
         await receive(request)
         call = payload(request, LoginCall)
@@ -281,15 +275,16 @@ class LoginRoutes(Routes):
     @route(
         "POST",
         "/login/device/token",
-        "finish_login",
-        "Asks whether a login is done, and returns its token once.",
         caller=Caller.ANYONE,
         body=LoginTokenCall,
         answers={200: LoginTokenAnswer, 202: PendingAnswer},
         refusals=(410, 502),
     )
-    async def finish(self, request: web.Request) -> web.Response:
-        """Answer 200 with the token, once; 202: not yet; 404: no such login; 410: it has ended; 429; 502, 503."""
+    async def finish_login(self, request: web.Request) -> web.Response:
+        """Asks whether a login is done, and returns its token once.
+
+        Answer 200 with the token, once; 202: not yet; 404: no such login; 410: it has ended; 429; 502, 503.
+        """
         logins = self._served()
         await receive(request)
         call = payload(request, LoginTokenCall)
@@ -314,17 +309,12 @@ class LoginRoutes(Routes):
             return _pending(known if found.interval is None else logins.limits.slow_down(login, found.interval))
         return await self._logged_in(login, found)
 
-    @route(
-        "DELETE",
-        "/login",
-        "log_out",
-        "Revokes the token of this call, if a login made it.",
-        caller=Caller.LOGIN,
-        body=EmptyBody,
-        answers={204: None},
-    )
+    @route("DELETE", "/login", caller=Caller.LOGIN, body=EmptyBody, answers={204: None})
     async def log_out(self, request: web.Request) -> web.Response:
-        """Answer 204: the token is revoked; 403: no login made it."""
+        """Revokes the token of this call, if a login made it.
+
+        Answer 204: the token is revoked; 403: no login made it.
+        """
         token = caller(request)
         if not token.of_login:
             raise ApiError(403, "no login made this token: an operator revokes it with `imq token revoke`")

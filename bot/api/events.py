@@ -68,16 +68,9 @@ class EventRoutes(Routes):
         """`stream` is None where the route is described, and not served."""
         self._stream = stream
 
-    @read(
-        "/events",
-        "stream_events",
-        "Streams events of queues, as they happen.",
-        answers={200: EventAnswer},
-        query=EventFilter,
-        media_type="text/event-stream",
-    )
-    async def stream(self, request: web.Request) -> web.StreamResponse:
-        """Answer with a stream."""
+    @read("/events", answers={200: EventAnswer}, query=EventFilter, media_type="text/event-stream")
+    async def stream_events(self, request: web.Request) -> web.StreamResponse:
+        """Streams events of queues, as they happen. Answer with a stream."""
         if self._stream is None:
             raise web.HTTPNotFound
         return await self._stream(request)

@@ -66,21 +66,22 @@ _show = partial(read, answers={200: LandingsAnswer}, variables=_VARIABLES)
 
 
 class LandingRoutes(Routes):
-    @_show(
-        _LANDINGS,
-        "list_landings",
-        "Lists the landings of a repository, the latest first, each with its passport.",
-        query=LandingListing,
-    )
-    async def list(self, request: web.Request) -> web.Response:
-        """Answer 200 with a page; 404: the caller may not read the repository."""
+    @_show(_LANDINGS, query=LandingListing)
+    async def list_landings(self, request: web.Request) -> web.Response:
+        """Lists the landings of a repository, the latest first, each with its passport.
+
+        Answer 200 with a page; 404: the caller may not read the repository.
+        """
         repository, listing = await self._access.readable(request), query(request, LandingListing)
         found = await self._engine.store.read(lambda tx: listing.load(tx, repository))
         return _answer(*listing.page(found))
 
-    @_show(f"{_LANDINGS}/{{sha:{_SHA}}}", "show_landing", "Shows what landed as a commit.")
-    async def of_commit(self, request: web.Request) -> web.Response:
-        """Answer 200: usually one landing; 404: IMQ has no record of the commit, or the repository is hidden."""
+    @_show(f"{_LANDINGS}/{{sha:{_SHA}}}")
+    async def show_landing(self, request: web.Request) -> web.Response:
+        """Shows what landed as a commit.
+
+        Answer 200: usually one landing; 404: IMQ has no record of the commit, or the repository is hidden.
+        """
         repository = await self._access.readable(request)
         async with self._engine.store.reading() as tx:
             found = await tx.landings.of_commit(repository.id, request.match_info["sha"])
@@ -88,13 +89,12 @@ class LandingRoutes(Routes):
             raise ApiError(404, "IMQ has no record of this commit: it landed nothing as that, or the record expired")
         return _answer(found)
 
-    @_show(
-        f"{REPOSITORY}/trees/{{tree:{_SHA}}}",
-        "find_landings_of_tree",
-        "Lists the landings after which a base branch had this tree.",
-    )
-    async def of_tree(self, request: web.Request) -> web.Response:
-        """Answer 200: none, one or several landings; 404: the repository is hidden."""
+    @_show(f"{REPOSITORY}/trees/{{tree:{_SHA}}}")
+    async def find_landings_of_tree(self, request: web.Request) -> web.Response:
+        """Lists the landings after which a base branch had this tree.
+
+        Answer 200: none, one or several landings; 404: the repository is hidden.
+        """
         repository = await self._access.readable(request)
         found = await self._engine.store.read(lambda tx: tx.landings.of_tree(repository.id, request.match_info["tree"]))
         return _answer(found)

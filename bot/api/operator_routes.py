@@ -46,16 +46,9 @@ _for_operators = partial(route, caller=Caller.OPERATOR, variables={"id": "The id
 class DeadLetterRoutes(Routes):
     """Routes that show, retry and discard dead letters."""
 
-    @_for_operators(
-        "GET",
-        "/dead-letters",
-        "list_dead_letters",
-        "Lists dead letters, the latest first.",
-        query=DeadLetterListing,
-        answers={200: Page},
-    )
-    async def list(self, request: web.Request) -> web.Response:
-        """Answer 200 with a page."""
+    @_for_operators("GET", "/dead-letters", query=DeadLetterListing, answers={200: Page})
+    async def list_dead_letters(self, request: web.Request) -> web.Response:
+        """Lists dead letters, the latest first. Answer 200 with a page."""
         listing = query(request, DeadLetterListing)
         job_type, retryable = listing.job_type, listing.retryable
         async with self._engine.store.reading() as tx:
@@ -67,53 +60,35 @@ class DeadLetterRoutes(Routes):
         page = Page(dead_letters=tuple(map(_masked, shown)), count=count, next=following)
         return web.json_response(json_data(page))
 
-    @_for_operators("GET", _ONE, "show_dead_letter", "Shows a dead letter.", answers={200: DeadLetter})
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200 with a dead letter, or 404."""
+    @_for_operators("GET", _ONE, answers={200: DeadLetter})
+    async def show_dead_letter(self, request: web.Request) -> web.Response:
+        """Shows a dead letter. Answer 200 with a dead letter, or 404."""
         letter = await self._engine.store.read(lambda tx: tx.dead_letters.get(request.match_info["id"]))
         if letter is None:
             raise _not_found()
         return web.json_response(json_data(_masked(letter)))
 
-    @_for_operators(
-        "POST",
-        f"{_ONE}/reprocess",
-        "reprocess_dead_letter",
-        "Retries a dead letter.",
-        body=EmptyBody,
-        answers={202: Reprocessed},
-    )
-    async def reprocess(self, request: web.Request) -> web.Response:
-        """Answer 202: the dead letter is a job again; or 404."""
+    @_for_operators("POST", f"{_ONE}/reprocess", body=EmptyBody, answers={202: Reprocessed})
+    async def reprocess_dead_letter(self, request: web.Request) -> web.Response:
+        """Retries a dead letter. Answer 202: the dead letter is a job again; or 404."""
         async with self._engine.change() as change:
             if not await retry(change.tx, request.match_info["id"], _actor(request), change.now):
                 raise _not_found()
             return await finish_call(request, change.tx, {"reprocessed": 1}, status=202)
 
-    @_for_operators(
-        "POST",
-        "/dead-letters/reprocess",
-        "reprocess_dead_letters",
-        "Retries all that are retryable.",
-        body=EmptyBody,
-        answers={202: Reprocessed},
-    )
-    async def reprocess_all(self, request: web.Request) -> web.Response:
-        """Answer 202: all retryable dead letters are jobs again, and how many those were."""
+    @_for_operators("POST", "/dead-letters/reprocess", body=EmptyBody, answers={202: Reprocessed})
+    async def reprocess_dead_letters(self, request: web.Request) -> web.Response:
+        """Retries all that are retryable.
+
+        Answer 202: all retryable dead letters are jobs again, and how many those were.
+        """
         async with self._engine.change() as change:
             reprocessed = await retry(change.tx, None, _actor(request), change.now)
             return await finish_call(request, change.tx, {"reprocessed": reprocessed}, status=202)
 
-    @_for_operators(
-        "DELETE",
-        _ONE,
-        "discard_dead_letter",
-        "Discards a dead letter for good.",
-        body=EmptyBody,
-        answers={204: None},
-    )
-    async def discard(self, request: web.Request) -> web.Response:
-        """Answer 204: the dead letter is deleted; or 404."""
+    @_for_operators("DELETE", _ONE, body=EmptyBody, answers={204: None})
+    async def discard_dead_letter(self, request: web.Request) -> web.Response:
+        """Discards a dead letter for good. Answer 204: the dead letter is deleted; or 404."""
         async with self._engine.change() as change:
             if not await discard(change.tx, request.match_info["id"], _actor(request), change.now):
                 raise _not_found()
@@ -147,17 +122,12 @@ class AuditLogAnswer(AnswerModel):
 
 
 class AuditLogRoutes(Routes):
-    @_for_operators(
-        "GET",
-        "/audit-log",
-        "list_actions",
-        "Lists who did what and when, the first action first.",
-        query=AuditLogListing,
-        answers={200: AuditLogAnswer},
-        refusals=(404, 422),
-    )
-    async def list(self, request: web.Request) -> web.Response:
-        """Answer 200 with a page; 404 for a made-up cursor; 422: no instant."""
+    @_for_operators("GET", "/audit-log", query=AuditLogListing, answers={200: AuditLogAnswer}, refusals=(404, 422))
+    async def list_actions(self, request: web.Request) -> web.Response:
+        """Lists who did what and when, the first action first.
+
+        Answer 200 with a page; 404 for a made-up cursor; 422: no instant.
+        """
         asked = query(request, AuditLogListing)
         async with self._engine.store.reading() as tx:
             try:
@@ -185,17 +155,12 @@ class DoctorRoutes(Routes):
         """`examine` is None only where the routes are described, and not served."""
         self._examine = examine
 
-    @_for_operators(
-        "GET",
-        "/doctor",
-        "examine_installation",
-        "Examines settings, database, App and repositories.",
-        query=DoctorQuery,
-        answers={200: Report},
-        refusals=(404,),
-    )
-    async def show(self, request: web.Request) -> web.Response:
-        """Answer 200 with the findings, or 404 for a repository that the App does not see."""
+    @_for_operators("GET", "/doctor", query=DoctorQuery, answers={200: Report}, refusals=(404,))
+    async def examine_installation(self, request: web.Request) -> web.Response:
+        """Examines settings, database, App and repositories.
+
+        Answer 200 with the findings, or 404 for a repository that the App does not see.
+        """
         assert self._examine is not None
         try:
             report = await self._examine(query(request, DoctorQuery).repository)

@@ -114,15 +114,12 @@ class QueueRoutes(Routes):
         self._heads = heads
         self._pulls = PullRequests(engine)
 
-    @read(
-        _QUEUE,
-        "show_pull_request",
-        "Shows the state of a pull request and what it waits for.",
-        answers={200: WhyAnswer, 304: None},
-        query=OutcomeQuery,
-    )
-    async def why(self, request: web.Request) -> web.Response:
-        """Answer 200, whether it is queued or not; 304: as before; 404: the caller may not read the repository."""
+    @read(_QUEUE, answers={200: WhyAnswer, 304: None}, query=OutcomeQuery)
+    async def show_pull_request(self, request: web.Request) -> web.Response:
+        """Shows the state of a pull request and what it waits for.
+
+        Answer 200, whether it is queued or not; 304: as before; 404: the caller may not read the repository.
+        """
         repository, asked = await self._access.readable(request), query(request, OutcomeQuery)
         number, joined = routes.number_of(request), False
 
@@ -151,18 +148,12 @@ class QueueRoutes(Routes):
         policy = None if found.base_branch is None else policies.get(found.base_branch)
         return with_version(WhyAnswer.of(repository, found, policy).model_dump(mode="json"))
 
-    @route(
-        "POST",
-        _QUEUE,
-        "queue_pull_request",
-        "Queues a pull request.",
-        caller=Caller.PERSON,
-        body=QueueCall,
-        answers=_QUEUED,
-        refusals=(422, 429),
-    )
-    async def enqueue(self, request: web.Request) -> web.Response:
-        """Answer 202: queued; 200: was queued before; 429: the queue is full; 403, 404, 409, 422: rejected."""
+    @route("POST", _QUEUE, caller=Caller.PERSON, body=QueueCall, answers=_QUEUED, refusals=(422, 429))
+    async def queue_pull_request(self, request: web.Request) -> web.Response:
+        """Queues a pull request.
+
+        Answer 202: queued; 200: was queued before; 429: the queue is full; 403, 404, 409, 422: rejected.
+        """
         call = payload(request, QueueCall)
         allowed = self._access.writable if call.priority is None else self._access.controllable
         repository, login = await allowed(request)
@@ -173,17 +164,9 @@ class QueueRoutes(Routes):
             )
         return web.json_response(body, status=status)
 
-    @route(
-        "PATCH",
-        _QUEUE,
-        "prioritise_pull_request",
-        "Changes the priority of a pull request.",
-        caller=Caller.MAINTAINER,
-        body=PriorityCall,
-        answers={200: QueuedAnswer},
-    )
-    async def prioritise(self, request: web.Request) -> web.Response:
-        """Answer 200: the priority is set; 403; 404: it is not queued."""
+    @route("PATCH", _QUEUE, caller=Caller.MAINTAINER, body=PriorityCall, answers={200: QueuedAnswer})
+    async def prioritise_pull_request(self, request: web.Request) -> web.Response:
+        """Changes the priority of a pull request. Answer 200: the priority is set; 403; 404: it is not queued."""
         call = payload(request, PriorityCall)
         repository, login = await self._access.controllable(request)
         number, finish = routes.number_of(request), _finish(request)
@@ -192,18 +175,12 @@ class QueueRoutes(Routes):
                 body = await self._pulls.prioritise(repository, number, call.priority, by=login, finish=finish)
         return web.json_response(body)
 
-    @route(
-        "POST",
-        f"{routes.PULL}/requeue",
-        "requeue_pull_request",
-        "Dequeues a pull request and queues its present head again, at the end.",
-        caller=Caller.PERSON,
-        body=HeadCall,
-        answers=_QUEUED,
-        refusals=(422, 429),
-    )
-    async def requeue(self, request: web.Request) -> web.Response:
-        """Answer 202: it is last in the queue, or held; 409: its merge has started; otherwise as `enqueue`."""
+    @route("POST", f"{routes.PULL}/requeue", caller=Caller.PERSON, body=HeadCall, answers=_QUEUED, refusals=(422, 429))
+    async def requeue_pull_request(self, request: web.Request) -> web.Response:
+        """Dequeues a pull request and queues its present head again, at the end.
+
+        Answer 202: it is last in the queue, or held; 409: its merge has started; otherwise as `queue_pull_request`.
+        """
         call, number = payload(request, HeadCall), routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api requeue"):
@@ -213,17 +190,12 @@ class QueueRoutes(Routes):
                 )
         return web.json_response(await self._pulls.answer(queued), status=202 if queued.new else 200)
 
-    @route(
-        "DELETE",
-        _QUEUE,
-        "dequeue_pull_request",
-        "Dequeues a pull request.",
-        caller=Caller.PERSON,
-        body=EmptyBody,
-        answers={200: DequeuedAnswer, 202: DequeuedAnswer},
-    )
-    async def dequeue(self, request: web.Request) -> web.Response:
-        """Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued."""
+    @route("DELETE", _QUEUE, caller=Caller.PERSON, body=EmptyBody, answers={200: DequeuedAnswer, 202: DequeuedAnswer})
+    async def dequeue_pull_request(self, request: web.Request) -> web.Response:
+        """Dequeues a pull request.
+
+        Answer 200: dequeued; 202: its merge has started, so GitHub decides; 403; 404: it is not queued.
+        """
         number = routes.number_of(request)
         repository, login = await self._access.writable(request)
         with trace.span("api dequeue"):
@@ -231,22 +203,20 @@ class QueueRoutes(Routes):
                 body = await self._pulls.dequeue(repository, number, by=login, finish=_finish(request))
         return web.json_response(body, status=200 if body["left"] else 202)
 
-    @_opens(
-        f"{routes.PULL}/revert",
-        "revert_pull_request",
-        "Opens the revert of a landed pull request, and queues it as a hotfix.",
-    )
-    async def revert(self, request: web.Request) -> web.Response:
-        """Answer 200: the revert is open, and queued unless `reason` says why not; 403; 409: it has not landed; 422."""
+    @_opens(f"{routes.PULL}/revert")
+    async def revert_pull_request(self, request: web.Request) -> web.Response:
+        """Opens the revert of a landed pull request, and queues it as a hotfix.
+
+        Answer 200: the revert is open, and queued unless `reason` says why not; 403; 409: it has not landed; 422.
+        """
         return await self._revert(request, reland=False)
 
-    @_opens(
-        f"{routes.PULL}/reland",
-        "reland_pull_request",
-        "Opens the change of a reverted pull request again, and queues nothing.",
-    )
-    async def reland(self, request: web.Request) -> web.Response:
-        """Answer 200: it is open; 403: neither the author nor who may queue; 409: no revert has landed; 422."""
+    @_opens(f"{routes.PULL}/reland")
+    async def reland_pull_request(self, request: web.Request) -> web.Response:
+        """Opens the change of a reverted pull request again, and queues nothing.
+
+        Answer 200: it is open; 403: neither the author nor who may queue; 409: no revert has landed; 422.
+        """
         return await self._revert(request, reland=True)
 
     async def _revert(self, request: web.Request, *, reland: bool) -> web.Response:
@@ -257,15 +227,12 @@ class QueueRoutes(Routes):
                 done = await self._pulls.revert(repository, number, by=login, reland=reland)
         return web.json_response(done.model_dump(mode="json"))
 
-    @read(
-        f"{routes.PULL}/effect",
-        "preview_pull_request_control",
-        "Shows what a dequeue, a requeue or a priority of a pull request would do now.",
-        query=EffectQuery,
-        answers={200: EffectAnswer},
-    )
-    async def effect(self, request: web.Request) -> web.Response:
-        """Answer 200, and do nothing; 400: no such priority; 404: hidden repository, or it is not queued."""
+    @read(f"{routes.PULL}/effect", query=EffectQuery, answers={200: EffectAnswer})
+    async def preview_pull_request_control(self, request: web.Request) -> web.Response:
+        """Shows what a dequeue, a requeue or a priority of a pull request would do now.
+
+        Answer 200, and do nothing; 400: no such priority; 404: hidden repository, or it is not queued.
+        """
         engine, repository = self._engine, await self._access.readable(request)
         asked, number = query(request, EffectQuery), routes.number_of(request)
         entry = await engine.store.read(lambda tx: tx.entries.find(repository.id, number))
@@ -276,15 +243,12 @@ class QueueRoutes(Routes):
             found = await load_control_effect(tx, asked.do, entry, asked.priority, policy, engine.clock.now())
         return web.json_response(EffectAnswer.of(found).model_dump(mode="json"))
 
-    @read(
-        f"{routes.REPOSITORY}/pulls",
-        "find_pull_requests",
-        "Finds the pull requests of a head branch.",
-        answers={200: PullsAnswer},
-        query=HeadQuery,
-    )
-    async def find(self, request: web.Request) -> web.Response:
-        """Answer 200, with none if the branch has none; 404: the caller may not read the repository."""
+    @read(f"{routes.REPOSITORY}/pulls", answers={200: PullsAnswer}, query=HeadQuery)
+    async def find_pull_requests(self, request: web.Request) -> web.Response:
+        """Finds the pull requests of a head branch.
+
+        Answer 200, with none if the branch has none; 404: the caller may not read the repository.
+        """
         repository = await self._access.readable(request)
         asked = query(request, HeadQuery)
         if self._heads is None:

@@ -76,6 +76,7 @@ class Variable:
 
 
 _NAME = re.compile(r"\{([a-z_]+)(?::)?")
+_SENTENCE = re.compile(r"[^\n]+?\.(?=\s|$)")
 
 
 def parts(path: str) -> Sequence[str | Variable]:
@@ -143,9 +144,12 @@ class Handlers:
         cls._notes = {name: _NOTED.pop(each) for name, each in every if isfunction(each) and each in _NOTED}
 
 
-def route(method: str, path: str, name: str, summary: str, **more: Any) -> Callable[[H], H]:
-    """Make a method of `Routes` the handler of a route; `more` are the other fields of `Route`."""
-    return noted([partial(Route, method, path, name=name, summary=summary, **{"variables": VARIABLES} | more)])
+def route(method: str, path: str, **more: Any) -> Callable[[H], H]:
+    """Make a method of `Routes` the handler of a route; `more` are the other fields of `Route`.
+
+    The method's name is the operation id, and the first sentence of its docstring the summary.
+    """
+    return noted([partial(Route, method, path, **{"variables": VARIABLES} | more)])
 
 
 read = partial(route, "GET", caller=Caller.READER)
@@ -161,8 +165,16 @@ class Routes(Handlers):
 
     def routes(self) -> Sequence[Route]:
         """List the routes. Each handles only calls that its declaration admits."""
-        made = [create(getattr(self, name)) for name, notes in self._notes.items() for create in notes]
+        handlers = [(name, getattr(self, name), create) for name, notes in self._notes.items() for create in notes]
+        made = [create(each, name=name, summary=_summary(each)) for name, each, create in handlers]
         return [replace(each, handler=partial(_handle, each)) for each in made]
+
+
+def _summary(handler: Handler) -> str:
+    """Return the first sentence of the docstring."""
+    found = _SENTENCE.match(handler.__doc__ or "")
+    assert found is not None, "each handler has a docstring"
+    return found[0]
 
 
 async def _handle(route: Route, request: web.Request) -> web.StreamResponse:
