@@ -149,7 +149,7 @@ class GithubWriter:
 
     async def _create(self, item: OutboxItem, create: Callable[[], Awaitable[int]]) -> int:
         """Create a comment or check run. After a refusal by GitHub, nothing was created and no search is needed."""
-        await self._mark_maybe_created(item)
+        await self._store.write(lambda tx: tx.outbox.mark_maybe_created(item))
         try:
             return await create()
         except Unavailable:
@@ -276,9 +276,6 @@ class GithubWriter:
                     "output": {"title": headlines.SUPERSEDED_TITLE, "summary": headlines.SUPERSEDED_SUMMARY},
                 },
             )
-
-    async def _mark_maybe_created(self, item: OutboxItem) -> None:
-        await self._store.write(lambda tx: tx.outbox.mark_maybe_created(item))
 
     async def _record_written(
         self, item: OutboxItem, remote_id: int, *, run: OwnCheckRun | None = None, completed: bool = False

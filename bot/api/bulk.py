@@ -13,7 +13,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from aiohttp import web
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from bot.api import routes
 from bot.api.api_errors import ApiError, known_refusal
@@ -58,10 +58,8 @@ class BulkCall(Payload):
         return self
 
 
-class BulkRequest(AnswerModel):
+class BulkRequest(AnswerModel, frozen=True):
     """The request of one job: the pull request, and on whose behalf."""
-
-    model_config = ConfigDict(frozen=True)
 
     token_id: str
     owner: str

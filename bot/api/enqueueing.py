@@ -21,7 +21,7 @@ from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import EngineHandler
 from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
 from queue_engine.store import Transaction
 
@@ -56,11 +56,8 @@ _NOT_REVERTED = "No revert of this pull request that IMQ opened has landed."
 T = TypeVar("T")
 
 
-class PullRequests:
+class PullRequests(EngineHandler):
     """Queues and prioritises pull requests for a person or service that may do so, and answers with their state."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def load(
         self, repository: Repository, number: int, policies: Mapping[str, Policy] | None = None

@@ -13,7 +13,7 @@ from bot.cli.console import echo
 from bot.cli.host import account, host_settings, open_store, with_database
 from bot.settings import env_file
 from bot.settings.environment import CREDENTIALS, HostSettings
-from bot.settings.safe_values import HERE, public_url, relay_url, safe_api_url
+from bot.settings.setting_values import HERE, public_url, relay_url, safe_api_url
 
 if TYPE_CHECKING:
     from bot.registration.manifest import Credentials

@@ -64,7 +64,7 @@ def report(repository: str | None, since: datetime, as_json: bool, page: Path | 
 
 def _write(page: Path, found: ShadowReport) -> None:
     from bot.cli.clone.report_page import page_of, write_page
-    from bot.settings.safe_values import website
+    from bot.settings.setting_values import website
 
     text = report_file(found, SystemClock().now(), github=website(host_settings(quiet=True).github_api_url))
     write_page(page, page_of("IMQ in shadow mode", text))

@@ -52,7 +52,7 @@ def test(name: str) -> None:
 
 async def _send(settings: HostSettings, sink: Sink) -> str | None:
     """Send the message, and return what was wrong; None if the receiver accepted it."""
-    from bot.settings.safe_values import website
+    from bot.settings.setting_values import website
     from bot.sinks.sink_client import SinkClient
     from notifications.sinks.answers import ReceiverError, Verdict, described, judge
     from notifications.sinks.message_text import Site

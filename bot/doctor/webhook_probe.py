@@ -20,7 +20,7 @@ import aiohttp
 from pydantic import SecretStr
 
 from bot.api.finding import Finding
-from bot.settings.safe_values import is_private
+from bot.settings.setting_values import is_private
 from bot.webhooks.receiver import PROBE
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, NotFoun
 from queue_engine.domain.facts import Commit
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import NOTES
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import EngineHandler
 from queue_engine.executor.landing import NOTES_AFTER
 from queue_engine.store.proof_marks import LandingProgress
 
@@ -26,11 +26,8 @@ _LONGEST = timedelta(hours=1)
 _TRY_AGAIN = timedelta(days=1)
 
 
-class PassportNotes:
+class PassportNotes(EngineHandler):
     """Writes the passports of landings as notes, those of several landings together."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def write(self, job: Job) -> Hold | None:
         """Write the notes that a repository lacks, three requests for all; it may run twice.

@@ -20,7 +20,7 @@ from bot.process import sqlite_file
 from bot.process.sqlite_file import NotListening, exclusive
 from bot.process.wiring import Bot
 from bot.settings.environment import HostSettings, Settings
-from bot.settings.safe_values import HERE
+from bot.settings.setting_values import HERE
 from bot.web.application import serve
 from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.webhooks.receiver import TOPIC as MISSED

@@ -14,7 +14,7 @@ from bot.http.client_address import ClientAddresses
 from bot.http.connections import file_limit, limits_for
 from bot.settings.environment import Settings
 from bot.settings.private_key import derive_secret
-from bot.settings.safe_values import website
+from bot.settings.setting_values import website
 from bot.web.live.feed import Feed
 from bot.web.live.request_watch import TOPIC as REQUESTS
 from bot.web.live.request_watch import RequestIds, RequestWatch

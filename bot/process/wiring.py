@@ -36,7 +36,7 @@ from bot.process.app_status import AppStatus, correction_of
 from bot.process.pages import add_site, create_feed, create_streams
 from bot.registration.step_pages import InstalledPage
 from bot.settings.environment import HostSettings, Settings
-from bot.settings.safe_values import website
+from bot.settings.setting_values import website
 from bot.sinks.sink_client import SinkClient
 from bot.web.application import QueueStatusHandler, Readiness, RequirementError, create_app
 from bot.webhooks.normalize import may_matter

@@ -22,7 +22,7 @@ from bot.logs.configure import LogThrottle
 from bot.registration.manifest import Addresses, Credentials, choices, chosen_permissions, fill_in, read_manifest
 from bot.registration.step_pages import failure_page, hand_over_page, step_page
 from bot.registration.stored import MemorySecrets, OneTimeSecrets, digest
-from bot.settings.safe_values import HERE, website
+from bot.settings.setting_values import HERE, website
 from bot.web.application import new_application, serve
 from bot.web.login.session_cookies import Cookies, SignedCookie, Signer, write_cookies
 from bot.web.pages.static_files import static_route

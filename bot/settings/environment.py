@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from bot.settings.private_key import private_key
-from bot.settings.safe_values import (
+from bot.settings.setting_values import (
     EVERYWHERE,
     HERE,
     bind_address,

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from bot.settings.safe_values import is_private
+from bot.settings.setting_values import is_private
 from notifications.sinks.sink import DEFAULT_EVENTS, EventKind, Sink, SinkKind, key_of
 from queue_engine.config.document import ConfigError, Document, Problem, nearest, parse
 from queue_engine.config.patterns import branch_pattern

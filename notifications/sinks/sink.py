@@ -19,7 +19,6 @@ from enum import StrEnum
 from typing import Any
 
 import structlog
-from pydantic import ConfigDict
 
 from queue_engine.config.patterns import branch_matches
 from queue_engine.core.jobs.dead_letters import DeadLetter
@@ -111,10 +110,8 @@ _LONGEST = 1000
 _MOST_CHECKS = 20
 
 
-class Message(ReadModel):
+class Message(ReadModel, frozen=True):
     """The content of a message, before rendering. Texts of others are as GitHub has them."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: EventKind
     at: datetime

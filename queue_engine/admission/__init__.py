@@ -1,1 +1,1 @@
-"""Admit pull requests to queues and dequeue them: enqueue, dequeue, revalidate, capacity. Never merges."""
+"""Admit pull requests to queues and dequeue them: enqueue, dequeue, revalidate. Never merges."""

@@ -14,7 +14,7 @@ from queue_engine.domain.facts import PullRequest, Snapshot, StackMember, StackP
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
-from queue_engine.effects.labels import is_landed_on, is_named_or_used
+from queue_engine.effects.landings import is_landed_on, is_named_or_used
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.stacks import (
     StackChange,

@@ -146,16 +146,13 @@ class CommandContext:
                 has = await self.permission()
                 allowed = may_queue(self.policy, self.by, has) is None
                 if not allowed and request.command.name is CommandName.QUEUE:
-                    self.granted_by = await self._delegated() if self._by_author() else None
+                    self.granted_by = await self.engine.store.read(self.delegated) if self._by_author() else None
                     allowed = self.granted_by is not None
                 unread = unread_teams(self.policy)
                 return None if allowed else _not_allowed(request, self.policy.who_may_queue.permission, has, unread)
 
     def _by_author(self) -> bool:
         return self.by.casefold() == self.pull.author.casefold()
-
-    async def _delegated(self) -> str | None:
-        return await self.engine.store.read(lambda tx: self.delegated(tx))
 
     async def delegated(self, tx: Transaction) -> str | None:
         """Return who let the author queue the pull request once; None without one, or if it was used or is old."""

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetJsonSchemaHandler,
     StringConstraints,
@@ -79,10 +78,8 @@ TEXT_PLACEHOLDERS = ("base", "label", "position")
 """The placeholders of the repository's own texts."""
 
 
-class ConfigModel(ReadModel):
+class ConfigModel(ReadModel, extra="forbid", frozen=True, strict=True):
     """A mapping in the file. Unknown keys are refused, so that no misspelt key is silently ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class _Duration:

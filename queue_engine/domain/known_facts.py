@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from queue_engine.core.read_model import ReadModel
 
@@ -56,11 +56,7 @@ Instant = Annotated[datetime, AfterValidator(_aware)]
 """A time of GitHub's; one without a zone is UTC."""
 
 
-class _Frozen(ReadModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class PullRequestState(_Frozen):
+class PullRequestState(ReadModel, frozen=True):
     """A pull request as a webhook showed it, and the change: a label (`label`), the head (`before`), or the base."""
 
     kind: Literal["pull"] = "pull"
@@ -91,7 +87,7 @@ class PullRequestState(_Frozen):
         return None if self.label_set else self.label
 
 
-class OwnLabel(_Frozen):
+class OwnLabel(ReadModel, frozen=True):
     """IMQ set or removed a label."""
 
     kind: Literal["label"] = "label"
@@ -99,21 +95,21 @@ class OwnLabel(_Frozen):
     label_set: bool
 
 
-class MergeResult(_Frozen):
+class MergeResult(ReadModel, frozen=True):
     """GitHub answered the merge of a pull request with the commit that landed."""
 
     kind: Literal["merged"] = "merged"
     sha: str
 
 
-class MergeRequest(_Frozen):
+class MergeRequest(ReadModel, frozen=True):
     """IMQ is about to request the merge of this head; None: IMQ sent no request after all, or GitHub refused."""
 
     kind: Literal["merge_asked"] = "merge_asked"
     head_sha: str | None = None
 
 
-class Consent(_Frozen):
+class Consent(ReadModel, frozen=True):
     """Somebody asked for a pull request to be queued, at this time of GitHub's.
 
     `commanded`: by a comment `/queue`, which IMQ counted as consent to `head_sha`.
@@ -125,7 +121,7 @@ class Consent(_Frozen):
     head_sha: str | None = None
 
 
-class Push(_Frozen):
+class Push(ReadModel, frozen=True):
     """A branch moved. `at` is GitHub's time; None for IMQ's own landings."""
 
     kind: Literal["push"] = "push"
@@ -134,7 +130,7 @@ class Push(_Frozen):
     at: Instant | None = None
 
 
-class CheckResult(_Frozen):
+class CheckResult(ReadModel, frozen=True):
     """A check run ended."""
 
     kind: Literal["check"] = "check"
@@ -146,7 +142,7 @@ class CheckResult(_Frozen):
     completed_at: Instant | None = None
 
 
-class CommitStatus(_Frozen):
+class CommitStatus(ReadModel, frozen=True):
     """A commit status was set."""
 
     kind: Literal["status"] = "status"
@@ -155,7 +151,7 @@ class CommitStatus(_Frozen):
     at: Instant | None = None
 
 
-class ReviewChange(_Frozen):
+class ReviewChange(ReadModel, frozen=True):
     """Somebody gave a review, or one of theirs was dismissed; `state` is a value of `ReviewState`."""
 
     kind: Literal["review"] = "review"
@@ -166,7 +162,7 @@ class ReviewChange(_Frozen):
     by_bot: bool = False
 
 
-class ConversationChange(_Frozen):
+class ConversationChange(ReadModel, frozen=True):
     """Somebody resolved a conversation, or opened it again; `id` is the one in GraphQL."""
 
     kind: Literal["conversation"] = "conversation"
@@ -174,7 +170,7 @@ class ConversationChange(_Frozen):
     resolved: bool
 
 
-class KnownName(_Frozen):
+class KnownName(ReadModel, frozen=True):
     """GitHub named the object, so it exists."""
 
     kind: Literal["named"] = "named"
@@ -196,7 +192,7 @@ Statement = Annotated[
 ]
 
 
-class Fact(_Frozen):
+class Fact(ReadModel, frozen=True):
     """A statement about a subject."""
 
     subject: str

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.culprit import CulpritRecord
@@ -137,10 +137,8 @@ class TrainProgress(StrEnum):
     """The run that failed, with its members."""
 
 
-class TrainNotice(ReadModel):
+class TrainNotice(ReadModel, frozen=True):
     """The state of one member, for people."""
-
-    model_config = ConfigDict(frozen=True)
 
     progress: TrainProgress
     members: tuple[int, ...] = ()
@@ -165,10 +163,8 @@ class TrainNotice(ReadModel):
     """The chance that this pull request makes its run fail, from 0 to 1."""
 
 
-class TrainLanding(ReadModel):
+class TrainLanding(ReadModel, frozen=True):
     """What a landing with others saved."""
-
-    model_config = ConfigDict(frozen=True)
 
     members: tuple[int, ...]
     """The numbers of all that landed by this run, in order; itself among them."""
@@ -225,10 +221,8 @@ def kind_of(body: str) -> str | None:
     return None if found is None else found["kind"]
 
 
-class Reply(ReadModel):
+class Reply(ReadModel, frozen=True):
     """The result of one command."""
-
-    model_config = ConfigDict(frozen=True)
 
     command: str
     """The command as typed, without the slash; not trusted."""
@@ -238,10 +232,8 @@ class Reply(ReadModel):
     """The variable parts of the sentence; `ReplyKind` lists those of each code. Texts from users are not trusted."""
 
 
-class CommandReply(ReadModel):
+class CommandReply(ReadModel, frozen=True):
     """The results of the commands in the last comment that had any."""
-
-    model_config = ConfigDict(frozen=True)
 
     at: datetime
     by: str
@@ -249,10 +241,8 @@ class CommandReply(ReadModel):
     """In the order of the commands; without those that wait."""
 
 
-class BlockerFacts(ReadModel):
+class BlockerFacts(ReadModel, frozen=True):
     """A further blocker of the queue, or unmet requirement, beside the most important one, as facts of a notice."""
-
-    model_config = ConfigDict(frozen=True)
 
     reason: Reason
     detail: str | None = None
@@ -261,7 +251,7 @@ class BlockerFacts(ReadModel):
     by: str | None = None
 
 
-class Notice(ReadModel):
+class Notice(ReadModel, frozen=True):
     """All facts of the comment and the check run.
 
     `position` is zero-based, as of `at`: in the queue, or, while held, among the entries that wait for room. `people`
@@ -269,8 +259,6 @@ class Notice(ReadModel):
     checking, and the failed ones after a failure. `detail` is GitHub's message or another fact for people. It is not
     trusted, and escaped when rendered.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: NoticeKind
     number: int

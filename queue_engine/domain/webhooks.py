@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.known_facts import Fact
@@ -17,10 +17,8 @@ WEBHOOK_JOB = "webhook"
 """Kind of the job that follows one stored delivery; its request is the `WebhookEvent`."""
 
 
-class Webhook(ReadModel):
+class Webhook(ReadModel, frozen=True):
     """What every normalized delivery has. `kind` is its meaning for a queue."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     delivery: str

@@ -241,6 +241,13 @@ class Engine:
             return await what(change)
 
 
+class EngineHandler:
+    """What handles events, jobs or calls with the context of the engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+
 async def _record_departure(tx: Transaction, end: TimelineEvent, entry: Entry) -> None:
     """Derive the departure from the timeline, and store it."""
     own = await tx.timeline.of_pull_request(end.repository_id, end.number)

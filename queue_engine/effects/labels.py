@@ -19,9 +19,8 @@ from queue_engine.config.model import Policy
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import PROCESSING, Entry, Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change
 from queue_engine.rules.checks import needs_testing_label
-from queue_engine.rules.stacks import is_ruled
 from queue_engine.store import Store, Transaction
 
 _CLOCK_SKEW = timedelta(minutes=1)
@@ -121,25 +120,3 @@ async def effective_labels(
         # The configuration may have renamed the trigger label since.
         labels = frozenset(counted | {policy.trigger_label} if has_label(labels, queuing) else counted)
     return replace(pull, labels=labels)
-
-
-async def is_landed_on(engine: Engine, repository: Repository, branch: str, default_branch: str) -> bool:
-    """Whether pull requests are meant to land on this branch, although it may be the head of a pull request.
-
-    So is the default branch, one that the configuration names, one with rules, and one whose queue IMQ has used.
-    Raises GitHubError.
-    """
-    if branch == default_branch or await is_named_or_used(engine, repository, branch):
-        return True
-    return is_ruled(await engine.github.branch_rules(repository, branch))
-
-
-async def is_named_or_used(engine: Engine, repository: Repository, branch: str) -> bool:
-    """Whether the configuration names the branch, or its queue has entries, or IMQ has landed a pull request on it."""
-    if (await engine.policies.of(repository, branch)).is_named:
-        return True
-    async with engine.store.reading() as tx:
-        queue = await tx.queues.find(repository.id, branch)
-        if queue is not None and await tx.entries.count(queue.id):
-            return True
-        return await tx.timeline.has_event(repository.id, branch, "landed")

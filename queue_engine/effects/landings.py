@@ -1,4 +1,4 @@
-"""Store the record of a landing, signed, in the transaction of the landing."""
+"""Store the record of a landing, signed, in its transaction; tell on which branches pull requests are meant to land."""
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -17,12 +17,13 @@ from queue_engine.domain.landing_record import (
     is_proved,
     result_of,
 )
-from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue
+from queue_engine.domain.model import WHOLE_QUEUE, Entry, Queue, Repository
 from queue_engine.domain.policy import CulpritPolicy
 from queue_engine.domain.run import Run, RunMember
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.rules.proof import mark_of
+from queue_engine.rules.stacks import is_ruled
 from queue_engine.store.culprits import as_data
 
 CULPRIT_JOB = "find_culprit"
@@ -190,3 +191,25 @@ def _member(entry: Entry, consents: Sequence[HeadConsent]) -> dict[str, Any]:
 def _instant(at: datetime) -> str:
     """Return an instant as records have it, to the second, as GitHub has its own."""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+async def is_landed_on(engine: Engine, repository: Repository, branch: str, default_branch: str) -> bool:
+    """Whether pull requests are meant to land on this branch, although it may be the head of a pull request.
+
+    So is the default branch, one that the configuration names, one with rules, and one whose queue IMQ has used.
+    Raises GitHubError.
+    """
+    if branch == default_branch or await is_named_or_used(engine, repository, branch):
+        return True
+    return is_ruled(await engine.github.branch_rules(repository, branch))
+
+
+async def is_named_or_used(engine: Engine, repository: Repository, branch: str) -> bool:
+    """Whether the configuration names the branch, or its queue has entries, or IMQ has landed a pull request on it."""
+    if (await engine.policies.of(repository, branch)).is_named:
+        return True
+    async with engine.store.reading() as tx:
+        queue = await tx.queues.find(repository.id, branch)
+        if queue is not None and await tx.entries.count(queue.id):
+            return True
+        return await tx.timeline.has_event(repository.id, branch, "landed")

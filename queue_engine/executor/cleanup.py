@@ -42,8 +42,8 @@ from queue_engine.domain.model import Entry, Queue, Repository
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.port import BranchUpdate, GitHub
 from queue_engine.domain.run import Run, RunMember
-from queue_engine.effects.context import Change, Engine
-from queue_engine.effects.labels import is_landed_on
+from queue_engine.effects.context import Change, Engine, EngineHandler
+from queue_engine.effects.landings import is_landed_on
 from queue_engine.effects.notices import announce, notice_of_pull
 from queue_engine.effects.stale_runs import MOST_RUNS
 from queue_engine.rules.consent import made_by
@@ -103,11 +103,8 @@ async def schedule_branch_deletion(tx: Transaction, entry: Entry, policy: Policy
         )
 
 
-class Cleanup:
+class Cleanup(EngineHandler):
     """Deletes branches of landed pull requests, unless something else uses them."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def delete_branch(self, job: Job) -> Hold | None:
         """Delete the branch of a landed pull request, unless GitHub refuses. Raises RateLimitError and Unavailable."""
@@ -213,11 +210,8 @@ async def request_lost(change: Change, repository: Repository, *, after: timedel
     await change.enqueue(LOST_JOB, asdict(repository), repository.id, at=change.now + after, priority=-1, once=True)
 
 
-class CandidateCleanup:
+class CandidateCleanup(EngineHandler):
     """Handles the jobs that `queue_engine.executor.run_store` enqueues."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def clean(self, job: Job) -> Hold | None:
         """Clean up after a run; a hold without permission or in shadow mode. Raises RateLimitError and Unavailable."""
@@ -258,7 +252,8 @@ class CandidateCleanup:
                 own = [each for each in pulls if each.head_repository == repository.full_name]
                 for branch, tip in lost.items():
                     drafts = [each.number for each in own if each.head_branch == branch]
-                    forbidden = await self._delete_lost(repository, branch, tip, drafts) or forbidden
+                    await self.cancel_workflows(repository, tip, {branch})
+                    forbidden = await self.remove(repository, [branch], drafts, made=tip) or forbidden
         except NotFound:
             return None  # The App was uninstalled meanwhile.
         except WriteRefused:
@@ -279,11 +274,6 @@ class CandidateCleanup:
         if unproved := [branch for branch, _ in unknown if branch not in lost]:
             _log.warning("branches_not_proved", repository=repository.full_name, branches=unproved)
         return lost
-
-    async def _delete_lost(self, repository: Repository, branch: str, tip: str, drafts: Iterable[int]) -> bool:
-        """Cancel a branch's CI, close its draft, delete it at this tip; whether a permission is missing for that."""
-        await self.cancel_workflows(repository, tip, {branch})
-        return await self.remove(repository, [branch], drafts, made=tip)
 
     async def is_proved(self, repository: Repository, branch: str, tip: str) -> bool:
         """Whether GitHub's activity shows that IMQ made this branch, and that no other account pushed."""
@@ -421,11 +411,8 @@ async def _announce_unlanded(engine: Engine, repository: Repository, pull: PullR
     _log.info("newer_head_not_landed", repository=repository.full_name, number=pull.number, head_sha=newer, base=base)
 
 
-class LostMerges:
+class LostMerges(EngineHandler):
     """Handles the jobs that `schedule_close` enqueues."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def close(self, job: Job) -> None:
         """Close members open for too long. A job may run twice. Raises RateLimitError, StaleRead and Unavailable."""

@@ -11,7 +11,7 @@ from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.run import RunState
 from queue_engine.domain.webhooks import BranchPush, RuleChange
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change, Engine, EngineHandler
 from queue_engine.effects.record import read_again
 from queue_engine.store.action_records import ActionKind
 
@@ -19,11 +19,8 @@ _OF_CANDIDATES = ("imq/", "imq-build/")
 """The beginnings of the names of IMQ's own branches; the record of a run says which one is."""
 
 
-class Branches:
+class Branches(EngineHandler):
     """Follows webhooks about branches."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def moved(self, webhook: BranchPush) -> None:
         """Handle a push to a branch: entries that were compared with its old tip count as behind."""

@@ -46,7 +46,7 @@ from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.check_counts import FLAKE_JOB
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Engine, EngineHandler
 from queue_engine.effects.landings import CULPRIT_JOB
 from queue_engine.effects.record import AUTO_MERGE_JOB
 from queue_engine.effects.renames import remember_name
@@ -242,7 +242,8 @@ class Inbox:
                 await self._branches.rules_changed(webhook)
             case webhooks.LabelRequest():
                 if not await self._changes.labeled(webhook):
-                    await self._forget_request(job)
+                    # It asked IMQ for nothing.
+                    await self._engine.write(lambda change: change.tx.requests.remove(job.id))
             case _:
                 await self._of_repository(webhook)
 
@@ -263,10 +264,6 @@ class Inbox:
         named = webhook.selected or (() if repository is None else (repository,))
         await self._sweeper.request_of(webhook.installation_id, webhook.action, named)
 
-    async def _forget_request(self, job: Job) -> None:
-        """Forget a label that asked IMQ for nothing."""
-        await self._engine.write(lambda change: change.tx.requests.remove(job.id))
-
     async def _judge_throttled(self, job: Job) -> Outcome | None:
         """Judge a label that was put off, unless its sender is still throttled, or another person queued meanwhile."""
         webhook, engine = webhook_of(job), self._engine
@@ -286,7 +283,8 @@ class Inbox:
             if webhook.head_sha is not None:
                 await self._updates.pushed(repository, webhook.branch)
             if webhook.config and webhook.default_branch and await self._shadow.configuration_pushed(repository):
-                await self._sweep_again(repository)
+                # Its mode switched: the labels that are there count as at a first start.
+                await self._engine.write(lambda change: enqueue_sweep(change, repository))
         if await self._shadow.is_shadow(repository, webhook):
             await self._shadow.follow(webhook)
             return
@@ -307,10 +305,6 @@ class Inbox:
                 await rerun_requested(self._engine, webhook)
         if isinstance(webhook, webhooks.CommandEvent):
             await self._commands.execute(webhook)
-
-    async def _sweep_again(self, repository: Repository) -> None:
-        """Enqueue a sweep of a repository whose mode switched: the labels that are there count as at a first start."""
-        await self._engine.write(lambda change: enqueue_sweep(change, repository))
 
 
 _PERMITTING = frozenset({"new_permissions_accepted", "unsuspend"})
@@ -396,13 +390,10 @@ def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:
     return handle
 
 
-class WorkflowRuns:
+class WorkflowRuns(EngineHandler):
     """Cancels runs of GitHub Actions on IMQ's outdated updates (`queue_engine.effects.stale_runs`), and reads which
     tests failed in those that flaked (`queue_engine.effects.check_counts`).
     """
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def cancel(self, job: Job) -> None:
         """Cancel the runs on a head, with the permission. Raises RateLimitError and Unavailable."""
@@ -449,11 +440,8 @@ class WorkflowRuns:
             )
 
 
-class GithubMerges:
+class GithubMerges(EngineHandler):
     """Disables GitHub's auto-merge of queued pull requests: GitHub would merge them past the queue."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def disable(self, job: Job) -> None:
         """Disable a queued pull request's auto-merge, or have its entry leave. Raises GitHubError and StaleRecord."""

@@ -15,7 +15,7 @@ from queue_engine.domain.errors import Forbidden, Invalid, NotFound, Refused, na
 from queue_engine.domain.facts import PullRequest
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import has_label
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change, EngineHandler
 from queue_engine.executor.requests import is_guarded_head, unexplained_update
 from queue_engine.rules.eligibility import may_queue
 
@@ -34,11 +34,8 @@ SHOWN = timedelta(seconds=15)
 _log = structlog.get_logger("imq.label_updates")
 
 
-class LabelUpdates:
+class LabelUpdates(EngineHandler):
     """Requests and makes the updates. A branch without `update_label` costs no request."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def labeled(self, repository: Repository, branch: str) -> None:
         """Request the updates now that a pull request for this base branch has got the label, and from now on."""

@@ -32,7 +32,7 @@ from queue_engine.domain.policy import GithubMergePolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.webhooks import HeadChange, LabelChange, LabelRequest, PullRequestChange, StateChange
 from queue_engine.effects import record
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import Engine, EngineHandler
 from queue_engine.effects.labels import queued_by
 from queue_engine.effects.record import disable_later, read_again
 from queue_engine.executor.cleanup import follow_landed
@@ -48,11 +48,8 @@ from queue_engine.rules.stacks import pull_request_in
 _log = structlog.get_logger("imq.labels")
 
 
-class LabelChanges:
+class LabelChanges(EngineHandler):
     """Follows changes of labels on pull requests that are queued."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def changed(self, case: Case, webhook: LabelRequest | LabelChange) -> bool:
         """Handle a label that may dequeue, rank or consent; whether it is one of those."""

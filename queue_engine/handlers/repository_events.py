@@ -32,7 +32,7 @@ from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.domain.webhooks import LabelRename
 from queue_engine.effects import record
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change, Engine, EngineHandler
 from queue_engine.effects.labels import queued_by
 from queue_engine.effects.notices import NOTICE_OF_STATUS, announce_progress
 from queue_engine.effects.renames import remember_name
@@ -180,11 +180,8 @@ async def labels_requested(tx: Transaction, repository: Repository) -> bool:
     return await tx.sweeps.last(_requested(repository)) is not None
 
 
-class RepositoryLabels:
+class RepositoryLabels(EngineHandler):
     """Handles the jobs that `request_labels` enqueues."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def create(self, job: Job) -> None:
         """Create one label, unless the repository has it. The job may run twice. Raises GitHubError."""

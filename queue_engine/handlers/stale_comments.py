@@ -26,7 +26,7 @@ from queue_engine.domain.notice import WAITING, NoticeKind, kind_of
 from queue_engine.domain.policy import CommentPolicy
 from queue_engine.domain.port import PAGE
 from queue_engine.domain.reasons import Reason
-from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.context import Change, Engine, EngineHandler
 from queue_engine.effects.notices import (
     NOTICE_OF_STATUS,
     announce,
@@ -95,11 +95,8 @@ async def request_sweep(change: Change, repository: Repository) -> None:
         )
 
 
-class StaleComments:
+class StaleComments(EngineHandler):
     """Finds stale comments and has them corrected."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def sweep(self, job: Job) -> None:
         """List comments that changed since the last sweep, and correct stale ones. Raises GitHubError."""

@@ -55,7 +55,7 @@ def judge_landing(
         return ReadFact(FactKind.PERMISSION)
     if may_queue(policy, entry.queued_by, facts.permission) is not None:
         return Dequeue(Reason.PERMISSION_LOST, unread_teams(policy))
-    if (unmet := _unmet_rules(facts, rules)) is not None:
+    if (unmet := _unmet_bypassed_rules(facts, rules) or _withdrawn_approval(facts.snapshot, rules)) is not None:
         return unmet
     if is_stacked_above(pull):
         # A merge would land what lies below it, too, untested.
@@ -74,11 +74,6 @@ def judge_landing(
 def _without_tree(entry: Entry, action: Action) -> Action:
     """Return the action; a proved head is not the tested tree of a member."""
     return Save(replace(entry, head_proved=True)) if isinstance(action, Save) else action
-
-
-def _unmet_rules(facts: Facts, rules: BranchRules) -> Action | None:
-    """Return what to do about reviews, conversations and rules that are not met; None if all are."""
-    return _unmet_bypassed_rules(facts, rules) or _withdrawn_approval(facts.snapshot, rules)
 
 
 def _unmet_bypassed_rules(facts: Facts, rules: BranchRules) -> Action | None:

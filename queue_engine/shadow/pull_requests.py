@@ -24,7 +24,7 @@ from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.shadow_pull import BaseState, ShadowAction, ShadowOutcome, ShadowPull
-from queue_engine.effects.context import Engine
+from queue_engine.effects.context import EngineHandler
 from queue_engine.rules.consent import NewHead, with_pushed_head, withdrawal
 from queue_engine.rules.eligibility import Ignore
 from queue_engine.rules.readiness import waits_for_check
@@ -50,11 +50,8 @@ _SECOND = timedelta(seconds=1)
 _log = structlog.get_logger("imq.shadow")
 
 
-class ShadowPulls:
+class ShadowPulls(EngineHandler):
     """Follows pull requests in shadow mode."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     async def follow(self, webhook: webhooks.RepositoryWebhook) -> None:
         """Follow a webhook of a repository in shadow mode. Raises GitHubError."""

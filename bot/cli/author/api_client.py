@@ -14,7 +14,7 @@ from urllib.request import HTTPErrorProcessor, Request, build_opener
 from uuid import uuid4
 
 from bot import __version__
-from bot.settings.safe_values import is_private
+from bot.settings.setting_values import is_private
 
 SECONDS = 30.0
 """How long a call may take. One that waits for a change may take as much longer as the server lets it wait."""

@@ -12,7 +12,7 @@ from yarl import URL
 from bot.gateway.http.client import Client
 from bot.registration.manifest_flow import Offer, RegistrationSite, addresses_of, registration_url
 from bot.registration.stored import MemorySecrets
-from bot.settings.safe_values import website
+from bot.settings.setting_values import website
 from github_emulator import Fault
 from over_http.browser_forms import Person
 from tests.unit.bot.registration.conftest import Registration

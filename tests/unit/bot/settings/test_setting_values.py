@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.settings.safe_values import is_private, public_url, relay_url, safe_api_url, strong_secret
+from bot.settings.setting_values import is_private, public_url, relay_url, safe_api_url, strong_secret
 
 
 @pytest.mark.parametrize("secret", ["hunter2", "x" * 19, "x" * 64, "12341234123412341234123412341234"])
