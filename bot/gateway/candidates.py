@@ -16,7 +16,6 @@ from pydantic import Field
 from bot.gateway import conversions
 from bot.gateway.http.client import Call, ErrorAnswer, QueryAnswer, Unsupported, check, parse_answer
 from bot.gateway.http.connection import Connection
-from bot.gateway.merges import branch_pushes
 from bot.gateway.repository_api import CommitPart, FilePart
 from bot.gateway.schemas import (
     CommitAnswer,
@@ -30,7 +29,7 @@ from bot.gateway.schemas import (
 from bot.gateway.snapshots import CheckReads
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, GitHubError, HeadConflict, Invalid, MergeError, NotFound, Unavailable
-from queue_engine.domain.facts import Commit, HeadPush
+from queue_engine.domain.facts import Commit
 from queue_engine.domain.model import Repository
 from queue_engine.domain.port import NO_BRANCH, NOTES, BranchUpdate
 from queue_engine.domain.run import CANDIDATE
@@ -194,9 +193,6 @@ class CandidateApi(CheckReads):
         found = await self._connection.items(repository, RefAnswer, template)
         names = {each.ref.removeprefix("refs/heads/"): each.object.sha for each in found}
         return {name: sha for name, sha in names.items() if CANDIDATE.fullmatch(name)}
-
-    async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
-        return await branch_pushes(self._connection, repository, repository.full_name, branch)
 
     async def merge_into(self, repository: Repository, branch: str, head_sha: str, message: str) -> Commit | None:
         """`POST /repos/{owner}/{repo}/merges`: 201 with a commit, 204 without. Words tell a rule from a conflict."""

@@ -51,7 +51,7 @@ from bot.gateway.github_app import App
 from bot.gateway.http.client import Call, owner_and_repo, parse_list
 from bot.gateway.http.connection import Connection, Page
 from bot.gateway.http.limits import Budget
-from bot.gateway.merges import HeadBranches, MergeApi, disable_auto_merge, head_pushes, revert_pull_request
+from bot.gateway.merges import HeadBranches, MergeApi
 from bot.gateway.people import People, Teams
 from bot.gateway.repository_api import OWN_RULES
 from bot.gateway.rules.cache import BranchRulesCache
@@ -74,7 +74,6 @@ from queue_engine.domain.facts import (
     Commit,
     Comparison,
     Delivery,
-    HeadPush,
     JobLabels,
     LabelEvent,
     PullRequest,
@@ -221,14 +220,6 @@ class Gateway(CandidateApi, MergeApi):
         body = {"expected_head_sha": expected_head}
         await self._write(repository, "PUT", template, body, pull_number=str(number))
 
-    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
-        return await disable_auto_merge(self._connection, repository, node_id)
-
-    async def revert_pull_request(
-        self, repository: Repository, node_id: str, title: str, body: str
-    ) -> tuple[int, str, Commit]:
-        return await revert_pull_request(self._connection, repository, node_id, title, body)
-
     async def labeled_pull_requests(self, repository: Repository, label: str) -> tuple[int, ...]:
         issues = await self._connection.items(
             repository.installation_id,
@@ -268,9 +259,6 @@ class Gateway(CandidateApi, MergeApi):
     async def login_of(self, repository: Repository, person_id: int) -> str | None:
         found = await self.people.by_id(repository, person_id)
         return None if found is None else found.login
-
-    async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
-        return await head_pushes(self._connection, repository, pull)
 
     async def installations(self) -> tuple[int, ...]:
         """List the installations that are not suspended, and remember their permissions for tokens."""

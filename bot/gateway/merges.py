@@ -70,6 +70,88 @@ class MergeApi(RepositoryApi):
         call = Call("GET", template, {"pull_number": str(number), "uuid": uuid})
         return _pending((await self._connection.call(repository, call, fresh=True)).data)
 
+    async def disable_auto_merge(self, repository: Repository, node_id: str) -> bool:
+        """`disablePullRequestAutoMerge`, which only GraphQL has; False if it was not enabled any more.
+
+        It needs `contents: write` and `pull_requests: write` (kubevirt-plugin #4513, pylegifrance #67, csshw #234).
+
+        Raises Forbidden where IMQ lacks the permission, or this GitHub has no such mutation.
+        """
+        try:
+            answer = await self._connection.ask(repository, _DISABLE, {"pull": node_id})
+            if any(error.type == _UNPROCESSABLE for error in answer.errors):
+                return False
+            check(answer, [("disablePullRequestAutoMerge",)])
+        except (NotFound, Unsupported) as missing:
+            raise Forbidden(f"GitHub offers no way to disable auto-merge: {missing}", status=403) from missing
+        return True
+
+    async def revert_pull_request(
+        self, repository: Repository, node_id: str, title: str, body: str
+    ) -> tuple[int, str, Commit]:
+        """`revertPullRequest`, which only GraphQL has (changelog of 2023-01-27; cli/cli #8826 calls it).
+
+        No source quotes what GitHub answers about a conflict, so each error of this field counts as a refusal, unless
+        its type or its words say otherwise; without the right to push they say that there are no commits
+        (flutter/cocoon, `GraphQLRevertMethod`). Raises Invalid for that, and Forbidden where this GitHub has no such
+        mutation.
+        """
+        try:
+            answer = await self._connection.ask(repository, _REVERT, {"pull": node_id, "title": title, "body": body})
+            for error in answer.errors:
+                of_field = bool(error.path) and answer.data is not None and error.type in (None, "", _UNPROCESSABLE)
+                if of_field and _UNEXPLAINED not in error.message.lower():
+                    raise Invalid(error.message, status=422)
+            check(answer, [("revertPullRequest",)])
+        except Unsupported as missing:
+            raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
+        made = parse_answer(_RevertAnswer, answer.data).revert
+        if (target := made.target) is None:
+            return made.number, made.branch, Commit(made.head_sha, "", ())
+        parents = tuple(each.oid for each in target.parents)
+        return made.number, made.branch, Commit(made.head_sha, target.tree, parents, message=target.message)
+
+    async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
+        """Read `GET /repos/{owner}/{repo}/activity`, newest first; nothing where GitHub does not tell.
+
+        The period is named, as one client found a day to be the default. With any token GitHub lists public forks
+        (the page: "if only public resources are requested").
+        """
+        if pull.head_repository is None:
+            return ()
+        return await self._branch_pushes(repository, pull.head_repository, pull.head_branch)
+
+    async def branch_pushes(self, repository: Repository, branch: str) -> tuple[HeadPush, ...]:
+        return await self._branch_pushes(repository, repository.full_name, branch)
+
+    async def _branch_pushes(self, repository: Repository, full_name: str, branch: str) -> tuple[HeadPush, ...]:
+        """Read the moves of a branch of a repository by this name, newest first; those of IMQ's own name its App.
+
+        The web page of this list shows `renovate[bot]` beside branches that it created, moved and deleted by the API
+        (tatsuroro/renovate-config, the-unicorns/renovate-config; the reference has `actor` and `branch_creation`).
+        """
+        owner, _, name = full_name.partition("/")
+        ref = f"refs/heads/{branch}"
+        asked = {"ref": ref, "time_period": "year", "direction": "desc", "per_page": "100"}
+        template = "/repos/{owner}/{repo}/activity{?ref,time_period,direction,per_page}"
+        try:
+            moves = await self._connection.listed(
+                repository, ActivityAnswer, template, {"owner": owner, "repo": name, **asked}, fresh=True
+            )
+        except (Forbidden, NotFound, Refused) as error:
+            if isinstance(error, Refused):
+                if error.status != HTTPStatus.FORBIDDEN or full_name == repository.full_name:
+                    raise
+                # A token's permissions say nothing about a fork. That IMQ's own repository is shown does.
+                await self._connection.call(repository, Call("GET", _REPOSITORY, {"repository_id": str(repository.id)}))
+            _log.info("head_pushes_unreadable", repository=full_name, branch=branch, error=error.message)
+            return ()
+        return tuple(
+            HeadPush(each.before, each.after, each.timestamp.astimezone(UTC), each.actor.login if each.actor else None)
+            for each in moves
+            if each.ref == ref
+        )
+
 
 def _merge(template: str, number: int, body: dict[str, str], answered_with: frozenset[int] = frozenset()) -> Call:
     its_number = {"pull_number": str(number)}
@@ -95,23 +177,6 @@ _DISABLE = """mutation DisableAutoMerge($pull: ID!) {
   disablePullRequestAutoMerge(input: {pullRequestId: $pull}) { clientMutationId }
 }"""
 _UNPROCESSABLE = "UNPROCESSABLE"
-
-
-async def disable_auto_merge(connection: Connection, repository: Repository, node_id: str) -> bool:
-    """`disablePullRequestAutoMerge`, which only GraphQL has; False if it was not enabled any more.
-
-    It needs `contents: write` and `pull_requests: write` (kubevirt-plugin #4513, pylegifrance #67, csshw #234).
-
-    Raises Forbidden where IMQ lacks the permission, or this GitHub has no such mutation.
-    """
-    try:
-        answer = await connection.ask(repository, _DISABLE, {"pull": node_id})
-        if any(error.type == _UNPROCESSABLE for error in answer.errors):
-            return False
-        check(answer, [("disablePullRequestAutoMerge",)])
-    except (NotFound, Unsupported) as missing:
-        raise Forbidden(f"GitHub offers no way to disable auto-merge: {missing}", status=403) from missing
-    return True
 
 
 _REVERT = """mutation Revert($pull: ID!, $title: String!, $body: String!) {
@@ -147,31 +212,6 @@ class _RevertAnswer(ReadModel):
     revert: _Reverted = Field(validation_alias=AliasPath("revertPullRequest", "revertPullRequest"))
 
 
-async def revert_pull_request(
-    connection: Connection, repository: Repository, node_id: str, title: str, body: str
-) -> tuple[int, str, Commit]:
-    """`revertPullRequest`, which only GraphQL has (changelog of 2023-01-27; cli/cli #8826 calls it).
-
-    No source quotes what GitHub answers about a conflict, so each error of this field counts as a refusal, unless its
-    type or its words say otherwise; without the right to push they say that there are no commits (flutter/cocoon,
-    `GraphQLRevertMethod`). Raises Invalid for that, and Forbidden where this GitHub has no such mutation.
-    """
-    try:
-        answer = await connection.ask(repository, _REVERT, {"pull": node_id, "title": title, "body": body})
-        for error in answer.errors:
-            of_field = bool(error.path) and answer.data is not None and error.type in (None, "", _UNPROCESSABLE)
-            if of_field and _UNEXPLAINED not in error.message.lower():
-                raise Invalid(error.message, status=422)
-        check(answer, [("revertPullRequest",)])
-    except Unsupported as missing:
-        raise Forbidden(f"GitHub offers no way to revert a pull request: {missing}", status=403) from missing
-    made = parse_answer(_RevertAnswer, answer.data).revert
-    if (target := made.target) is None:
-        return made.number, made.branch, Commit(made.head_sha, "", ())
-    parents = tuple(each.oid for each in target.parents)
-    return made.number, made.branch, Commit(made.head_sha, target.tree, parents, message=target.message)
-
-
 class HeadBranches:
     """Reads pull requests by their head branch, for callers who do not know the number. Raises GitHubError."""
 
@@ -203,45 +243,3 @@ def _is_of(answer: PullRequestAnswer, owner: str) -> bool:
 _log = structlog.get_logger(__name__)
 
 _REPOSITORY = "/repositories/{repository_id}"
-
-
-async def head_pushes(connection: Connection, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
-    """Read `GET /repos/{owner}/{repo}/activity`, newest first; nothing where GitHub does not tell.
-
-    The period is named, as one client found a day to be the default. With any token GitHub lists public forks
-    (the page: "if only public resources are requested").
-    """
-    if pull.head_repository is None:
-        return ()
-    return await branch_pushes(connection, repository, pull.head_repository, pull.head_branch)
-
-
-async def branch_pushes(
-    connection: Connection, repository: Repository, full_name: str, branch: str
-) -> tuple[HeadPush, ...]:
-    """Read the moves of a branch of a repository by this name, newest first; those of IMQ's own name its App.
-
-    The web page of this list shows `renovate[bot]` beside branches that it created, moved and deleted by the API
-    (tatsuroro/renovate-config, the-unicorns/renovate-config; the reference has `actor` and `branch_creation`).
-    """
-    owner, _, name = full_name.partition("/")
-    ref = f"refs/heads/{branch}"
-    asked = {"ref": ref, "time_period": "year", "direction": "desc", "per_page": "100"}
-    template = "/repos/{owner}/{repo}/activity{?ref,time_period,direction,per_page}"
-    try:
-        moves = await connection.listed(
-            repository, ActivityAnswer, template, {"owner": owner, "repo": name, **asked}, fresh=True
-        )
-    except (Forbidden, NotFound, Refused) as error:
-        if isinstance(error, Refused):
-            if error.status != HTTPStatus.FORBIDDEN or full_name == repository.full_name:
-                raise
-            # A token's permissions say nothing about a fork. That IMQ's own repository is shown does.
-            await connection.call(repository, Call("GET", _REPOSITORY, {"repository_id": str(repository.id)}))
-        _log.info("head_pushes_unreadable", repository=full_name, branch=branch, error=error.message)
-        return ()
-    return tuple(
-        HeadPush(each.before, each.after, each.timestamp.astimezone(UTC), each.actor.login if each.actor else None)
-        for each in moves
-        if each.ref == ref
-    )

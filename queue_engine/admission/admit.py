@@ -55,21 +55,27 @@ Admission = Entry | Answer
 async def handle_enqueue_request(engine: Engine, request: EnqueueRequest) -> None:
     """Check the eligibility of a pull request that is not queued, and store the answer. Raises as `admit` does."""
     repository, number = request.case.repository, request.case.number
-    before = await engine.store.read(lambda tx: rejection_history(tx, repository.id, number))
+    async with engine.store.reading() as tx:
+        before = await rejection_history(tx, repository.id, number)
+        states = await label_states(tx, repository.id, number)
     if not _allows_retry(engine, request, before, request.head_sha or ""):
         if request.by is not None and not request.by_machine:
             await announce_ignored(engine, repository, number, request.by, request.case.delivery)
         return
-    if (asked := await read_request(engine, request, before)) is not None:
+    if (asked := await read_request(engine, request, before, states)) is not None:
         await admit(engine, *asked)
 
 
 async def read_request(
-    engine: Engine, request: EnqueueRequest, before: RejectionHistory | None = None
+    engine: Engine,
+    request: EnqueueRequest,
+    before: RejectionHistory | None = None,
+    states: LabelStates | None = None,
 ) -> tuple[EnqueueRequest, Snapshot] | None:
     """Read who asks by a label, and for what; None if no label is consent or may be retried. Raises GitHubError."""
     repository, number = request.case.repository, request.case.number
-    states = await engine.store.read(lambda tx: label_states(tx, repository.id, number))
+    if states is None:
+        states = await engine.store.read(lambda tx: label_states(tx, repository.id, number))
     taken = await engine.github.snapshot(repository, number, login=request.by, head_sha=request.head_sha)
     pull = taken.pull
     if not _allows_retry(engine, request, before, pull.head_sha):

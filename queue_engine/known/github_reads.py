@@ -17,6 +17,7 @@ the commit in GitHub's answer, and webhooks meanwhile cause no reads.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -188,7 +189,8 @@ class GitHubReads(OwnWrites):
         """Compare state, head and labels, and add the recent webhooks."""
         ask = partial(self._github.pull_request, repository, number)
         pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
-        return replace(pull, reported=await self._webhooks_since(repository, number))
+        known = await self._facts.about(repository.id, {of_pull(number)})
+        return replace(pull, reported=await self._webhooks_since(known.get(of_pull(number), ())))
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
@@ -196,8 +198,6 @@ class GitHubReads(OwnWrites):
         """Compare the pull request's state, head, labels and reviews, and the tip of its base."""
         ask = partial(self._github.snapshot, repository, number, login=login, head_sha=head_sha)
         taken = await self._compared(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT)
-        if why := await self._outdated_base(repository, taken):
-            raise self._outdated(repository, of_branch(taken.pull.base_branch), why)
         return await self._with_webhooks(repository, taken)
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
@@ -211,10 +211,8 @@ class GitHubReads(OwnWrites):
                 self._outdated(repository, subject, why, SNAPSHOT)
                 continue
             self._lag.current(repository.id, SNAPSHOT, subject, known, now)
-            if why := await self._outdated_base(repository, taken):
-                self._outdated(repository, of_branch(taken.pull.base_branch), why)
-                continue
-            current[number] = await self._with_webhooks(repository, taken)
+            with suppress(StaleRead):
+                current[number] = await self._with_webhooks(repository, taken)
         return current
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
@@ -373,27 +371,24 @@ class GitHubReads(OwnWrites):
             forget()
         raise self._outdated(repository, subject, why, kind)
 
-    async def _webhooks_since(self, repository: Repository, number: int) -> tuple[PullRequestState | Consent, ...]:
+    async def _webhooks_since(self, known: Sequence[Known]) -> tuple[PullRequestState | Consent, ...]:
         """Return the webhooks' facts of a pull request until now, without IMQ's own removals of labels."""
-        subject = of_pull(number)
-        states = webhooks_since((await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now())
+        states = webhooks_since(known, self._clock.now())
         removals = [one for one in states if isinstance(one, PullRequestState) and one.removed_label is not None]
         if not removals:
             return states
         own = await self._github.own_login()
         return tuple(one for one in states if not (one in removals and one.by == own))
 
-    async def _outdated_base(self, repository: Repository, taken: Snapshot) -> str | None:
-        """Say why a snapshot shows an older tip of its base branch than a known one; None if it does not."""
-        if taken.base_tip is None:
-            return None
-        branch = taken.pull.base_branch
-        known = (await self._facts.about(repository.id, {of_branch(branch)})).get(of_branch(branch), ())
-        return outdated_tip(branch, taken.base_tip, known, self._clock.now())
-
     async def _with_webhooks(self, repository: Repository, taken: Snapshot) -> Snapshot:
-        pull = taken.pull
-        return replace(taken, pull=replace(pull, reported=await self._webhooks_since(repository, pull.number)))
+        """Add the recent webhooks. Raises StaleRead for an older tip of the base branch than a known one."""
+        pull, tip = taken.pull, taken.base_tip
+        subject, base = of_pull(pull.number), of_branch(pull.base_branch)
+        known, now = await self._facts.about(repository.id, {subject, base}), self._clock.now()
+        if tip is not None and (why := outdated_tip(pull.base_branch, tip, known.get(base, ()), now)):
+            raise self._outdated(repository, base, why)
+        reported = await self._webhooks_since(known.get(subject, ()))
+        return replace(taken, pull=replace(pull, reported=reported))
 
     async def _early(self, repository: Repository, kind: ReadKind, subject: str) -> timedelta:
         """Return how long GitHub would still show a former state, by its recent lag."""
