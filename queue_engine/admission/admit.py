@@ -17,7 +17,7 @@ from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
-from queue_engine.domain.known_facts import KEPT, OwnLabel, PullRequestState, of_pull
+from queue_engine.domain.known_facts import OwnLabel, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.policy import Mode, has_label
 from queue_engine.domain.reasons import Reason
@@ -106,13 +106,12 @@ async def _set_since_landing(
     label, repository = request.label, request.case.repository
     if label is None or not policy.has_trigger_label([label]) or request.head_sha != pull.head_sha:
         return request, pull
-    subject = of_pull(pull.number)
     async with engine.store.reading() as tx:
         events = await tx.timeline.of_pull_request(repository.id, pull.number)
-        known = await tx.known.about(repository.id, [subject], since=engine.clock.now() - KEPT)
+        known = await tx.known.lately(repository.id, of_pull(pull.number), engine.clock.now())
     landed = {each.data.get("head") for each in events if each.event == EntryStatus.LANDED.value}
     removal = OwnLabel(label=label, label_set=False)
-    if not landed or pull.head_sha in landed or removal not in [each.statement for each in known.get(subject, ())]:
+    if not landed or pull.head_sha in landed or removal not in [each.statement for each in known]:
         return request, pull
     own = await engine.github.own_login()
     others = tuple(each for each in pull.reported if not (isinstance(each, PullRequestState) and each.by == own))

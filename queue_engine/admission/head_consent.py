@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind, heads_of
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
-from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
+from queue_engine.domain.known_facts import Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import EntryOrder, Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
@@ -199,7 +199,8 @@ def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime)
 async def consents(engine: Engine, repository: Repository, number: int, head_sha: str, commanded_at: datetime) -> bool:
     """Return whether a command of that time consents to this head, by known pushes; stores this consent."""
     async with engine.change() as change:
-        if changed_since(await _known(change.tx, repository, number, change.now), head_sha, commanded_at) is not None:
+        known = await change.tx.known.lately(repository.id, of_pull(number), change.now)
+        if changed_since(known, head_sha, commanded_at) is not None:
             return False
         consent = Fact(subject=of_pull(number), statement=Consent(kind="commanded", head_sha=head_sha, at=commanded_at))
         await change.tx.known.record(repository.id, [consent], change.now)
@@ -211,10 +212,5 @@ async def is_commands(tx: Transaction, repository: Repository, number: int, head
 
     Then IMQ judges each push of this head, see `queue_engine.rules.consent.changed_since_command`.
     """
-    known = await _known(tx, repository, number, now)
+    known = await tx.known.lately(repository.id, of_pull(number), now)
     return any(isinstance(one.statement, Consent) and one.statement.head_sha == head_sha for one in known)
-
-
-async def _known(tx: Transaction, repository: Repository, number: int, now: datetime) -> list[Known]:
-    subject = of_pull(number)
-    return (await tx.known.about(repository.id, [subject], since=now - KEPT)).get(subject, [])

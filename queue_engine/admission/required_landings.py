@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import Forbidden, NotFound, StaleRead
 from queue_engine.domain.facts import LandingState, Permission, PullRequest, RequiredLanding
-from queue_engine.domain.known_facts import KEPT, PullRequestState, of_pull
+from queue_engine.domain.known_facts import PullRequestState, of_pull
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Change, Engine
@@ -238,7 +238,6 @@ async def in_landing_order(
 
 
 async def _has_closed(change: Change, repository: Repository, number: int) -> bool:
-    subject = of_pull(number)
-    known = (await change.tx.known.about(repository.id, [subject], since=change.now - KEPT)).get(subject, ())
+    known = await change.tx.known.lately(repository.id, of_pull(number), change.now)
     states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
     return bool(states) and not max(states, key=lambda each: each.updated_at).open

@@ -16,7 +16,7 @@ from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Cause, DequeueReason, FailingCheckFacts, NewCommits
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.facts import LandingState, PullRequest, RequiredLanding, as_data
-from queue_engine.domain.known_facts import KEPT, Known, of_pull
+from queue_engine.domain.known_facts import of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.policy import has_label
@@ -90,7 +90,8 @@ async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: Pu
     if why.reason is not Reason.HEAD_CHANGED or pull is None:
         return why
     why = replace(why, pushed=pull.head_sha)
-    known = await engine.write(lambda change: _known(change, entry))
+    now = engine.clock.now()
+    known = await engine.store.read(lambda tx: tx.known.lately(entry.repository.id, of_pull(entry.number), now))
     if pushed_head(entry, known) is not None:
         return why
     with suppress(GitHubError):
@@ -105,7 +106,7 @@ async def _with_cause(change: Change, entry: Entry, why: DequeueReason, policy: 
     """Find why an entry leaves, who caused that, and which commits a push brought, by the facts of webhooks."""
     if why.reason is Reason.PERMISSION_LOST:
         return replace(why, cause=Cause(entry.queued_by, is_bot(entry.queued_by)))
-    known = await _known(change, entry)
+    known = await change.tx.known.lately(entry.repository.id, of_pull(entry.number), change.now)
     # Their names may be former ones of the configuration, or new ones on GitHub.
     trusted, queuing = entry.trusted_labels, frozenset[str]()
     if policy is not None:
@@ -131,15 +132,11 @@ async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) 
     former = next((each.cause for each in entry.unmet if each.reason is lacks.reason), None)
     if former is not None or lacks.reason not in BY_DISMISSAL:
         return lacks if former is None else lacks.caused(former)
-    cause = dismissal_of(entry, await _known(change, entry))
+    known = await change.tx.known.lately(entry.repository.id, of_pull(entry.number), change.now)
+    cause = dismissal_of(entry, known)
     if cause is None or cause.after_update is None:
         return lacks
     return lacks.caused(f"dismissed by {cause.by} {cause.after_update:.0f} s after IMQ's update")
-
-
-async def _known(change: Change, entry: Entry) -> list[Known]:
-    subject = of_pull(entry.number)
-    return (await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)).get(subject, [])
 
 
 def _as_event_data(why: DequeueReason) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from queue_engine.core.jobs.job import Job
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError, NotFound
 from queue_engine.domain.facts import Commit, PullRequest
-from queue_engine.domain.known_facts import KEPT, Fact, Push, of_branch
+from queue_engine.domain.known_facts import Fact, Push, of_branch
 from queue_engine.domain.landing_record import is_proved
 from queue_engine.domain.model import Entry, EntryStatus, Queue, RedBase, Repository
 from queue_engine.domain.port import NO_BRANCH, BranchUpdate, GitHub, PendingMerge
@@ -208,9 +208,8 @@ async def _record_untested_tip(
     change: Change, queue: Queue, entry: Entry, landed: Commit, policy: Policy, *, squashed: bool
 ) -> None:
     """Have the checks of the new tip polled, if a push by hand explains the mismatch: they may resume the queue."""
-    subject = of_branch(entry.base_branch)
-    known = await change.tx.known.about(entry.repository.id, [subject], since=change.now - KEPT)
-    pushed = pushes(known.get(subject, ()), change.now)
+    known = await change.tx.known.lately(entry.repository.id, of_branch(entry.base_branch), change.now)
+    pushed = pushes(known, change.now)
     if _pushed_by_hand(entry, landed, pushed, squashed=squashed):
         next_poll_at = change.now + policy.ask_again.maximum
         untested = RedBase("", landed.sha, change.now, 0, next_poll_at, untested=True)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import structlog
 
-from queue_engine.domain.known_facts import KEPT, SETTLED, SHARED_RULES, Push, of_branch
+from queue_engine.domain.known_facts import SETTLED, SHARED_RULES, Push, of_branch
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.run import RunState
@@ -174,7 +174,6 @@ async def _is_own_landing(change: Change, queue: Queue, head_sha: str) -> bool:
     """
     if any(entry.run.merge_requested_at is not None for entry in await change.tx.entries.of_queue(queue.id)):
         return True
-    subject = of_branch(queue.base_branch)
-    known = await change.tx.known.about(queue.repository.id, [subject], since=change.now - KEPT)
-    stated = [each.statement for each in known.get(subject, ())]
+    known = await change.tx.known.lately(queue.repository.id, of_branch(queue.base_branch), change.now)
+    stated = [each.statement for each in known]
     return any(isinstance(each, Push) and each.at is None and each.after == head_sha for each in stated)

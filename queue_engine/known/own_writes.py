@@ -133,8 +133,7 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
     """Return the commit in GitHub's answer to this entry's merge; None while none is known."""
     if entry.run.merge_requested_at is None:
         return None
-    subject = of_pull(entry.number)
-    return merged_as((await tx.known.about(entry.repository.id, [subject], since=now - KEPT)).get(subject, ()))
+    return merged_as(await tx.known.lately(entry.repository.id, of_pull(entry.number), now))
 
 
 async def record_merge_request(tx: Transaction, entry: Entry, head_sha: str | None, now: datetime) -> None:
@@ -153,9 +152,7 @@ async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:
     """
     if entry.status is not EntryStatus.READY:
         return False
-    subject = of_pull(entry.number)
-    known = await tx.known.about(entry.repository.id, [subject], since=now - KEPT)
-    return requested_merge(known.get(subject, ())) == entry.head_sha
+    return requested_merge(await tx.known.lately(entry.repository.id, of_pull(entry.number), now)) == entry.head_sha
 
 
 Forget = Callable[[], object]

@@ -19,7 +19,7 @@ from queue_engine.config.model import Policy
 from queue_engine.domain import webhooks
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.facts import PullRequest
-from queue_engine.domain.known_facts import KEPT, Consent, PullRequestState, Push, Statement, of_branch, of_pull
+from queue_engine.domain.known_facts import Consent, PullRequestState, Push, Statement, of_branch, of_pull
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.policy import PushPolicy, has_label
 from queue_engine.domain.reasons import Reason
@@ -319,9 +319,9 @@ class ShadowPulls(EngineHandler):
 
     async def _known(self, repository: Repository, subject: str) -> list[Statement]:
         """Return what webhooks stated about a subject lately."""
-        async with self._engine.store.reading() as tx:
-            found = await tx.known.about(repository.id, {subject}, since=self._engine.clock.now() - KEPT)
-        return [one.statement for one in found.get(subject, ())]
+        now = self._engine.clock.now()
+        found = await self._engine.store.read(lambda tx: tx.known.lately(repository.id, subject, now))
+        return [one.statement for one in found]
 
     async def _store(self, pull: ShadowPull, before: ShadowAction | None) -> None:
         """Store a pull request; count its decision, unless that only repeats the one before."""

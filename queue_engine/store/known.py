@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, delete, select
 
 from queue_engine.core.database.database import TableStore, replacing
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.known_facts import Fact, Known, Statement
+from queue_engine.domain.known_facts import KEPT, Fact, Known, Statement
 from queue_engine.store.tables import known_facts, sweeps
 
 _RECORD = known_facts.insert()
@@ -53,6 +53,10 @@ class KnownFacts(TableStore):
         for row in await self._connection.execute(_ABOUT, values):
             found.setdefault(row.subject, []).append(Known(adapter(Statement).validate_python(row.statement), row.at))
         return found
+
+    async def lately(self, repository_id: int, subject: str, now: datetime) -> list[Known]:
+        """Return the facts about one subject within the last quarter of an hour, in order."""
+        return (await self.about(repository_id, [subject], since=now - KEPT)).get(subject, [])
 
     async def purge(self, before: datetime) -> None:
         """Delete the facts received until then."""
