@@ -288,7 +288,8 @@ async def test_landed_mismatch_is_shown_by_a_check_run_even_if_there_was_none(
     store = Store(sqlite_database)
     (entry,) = await joined(store, 1)
     async with store.transaction() as tx:
-        await notices.announce_landed(Change(tx, NOW), entry, "landed-1", ALL, mismatch=mismatch)
+        change, files = Change(tx, NOW), [f"docs/{each}.md" for each in range(7)]
+        await notices.announce_landed(change, entry, "landed-1", ALL, mismatch=mismatch, untested=files)
     reason = None if mismatch is None else Reason.TREE_MISMATCH
     comment, run = await wanted(store), await wanted(store, kind=OutboxKind.CHECK_RUN)
     assert comment is not None
@@ -298,4 +299,5 @@ async def test_landed_mismatch_is_shown_by_a_check_run_even_if_there_was_none(
         reason,
         mismatch,
     )
+    assert (comment.untested_paths, comment.more_paths) == (tuple(files[:5]), 2)
     assert run == (None if mismatch is None else comment)

@@ -13,6 +13,7 @@ from queue_engine.domain.known_facts import (
     NO_COMMIT,
     SETTLED,
     CheckResult,
+    Consent,
     ConversationChange,
     KnownName,
     MergeResult,
@@ -189,3 +190,16 @@ async def test_snapshot_is_compared_in_each_of_its_parts(scene: Setup) -> None:
         await scene.github.snapshot(REPOSITORY, 1, login="max")
     scene.inner.answers["snapshot"] = current
     assert await scene.github.snapshot(REPOSITORY, 1, login="max") == current
+
+
+async def test_each_read_of_a_pull_request_has_what_webhooks_reported_of_it(scene: Setup) -> None:
+    """P4: consent is judged by pushes and labels of the last minutes, too, however IMQ reads."""
+    asked = Consent(at=NOW, by="max")
+    await scene.report((of_pull(1), asked), (of_pull(2), Consent(at=NOW, by="mia")))
+    scene.inner.answers["pull_request"] = pull()
+    scene.inner.answers["snapshot"] = Snapshot(pull())
+    scene.inner.answers["snapshots"] = {1: Snapshot(pull())}
+    taken = await scene.github.snapshots(REPOSITORY, [SnapshotRequest(1, "max", "head-1")])
+    assert taken[1].pull.reported == (asked,)
+    assert (await scene.github.snapshot(REPOSITORY, 1, login="max")).pull.reported == (asked,)
+    assert (await scene.github.pull_request(REPOSITORY, 1)).reported == (asked,)
