@@ -74,6 +74,7 @@ from queue_engine.domain.facts import (
     Commit,
     Comparison,
     Delivery,
+    HistoryEvent,
     JobLabels,
     LabelEvent,
     PullRequest,
@@ -255,6 +256,27 @@ class Gateway(CandidateApi, MergeApi):
             if (found := _labeling(page, label, later)) is not None:
                 return found
         return None
+
+    async def history(self, repository: Repository, number: int) -> tuple[HistoryEvent, ...]:
+        template = "/repos/{owner}/{repo}/issues/{issue_number}/events?per_page=100"
+        found = await self._connection.items(repository, EventAnswer, template, {"issue_number": str(number)})
+        return tuple(
+            HistoryEvent(
+                each.event,
+                each.created_at.astimezone(UTC),
+                each.actor.login if each.actor else None,
+                each.label.name if each.label else None,
+            )
+            for each in found
+        )
+
+    async def has_label(self, repository: Repository, label: str) -> bool:
+        call = Call("GET", "/repos/{owner}/{repo}/labels/{name}", {"name": label})
+        try:
+            await self._connection.call(repository, call)
+        except NotFound:
+            return False
+        return True
 
     async def login_of(self, repository: Repository, person_id: int) -> str | None:
         found = await self.people.by_id(repository, person_id)

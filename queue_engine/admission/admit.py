@@ -15,7 +15,7 @@ from queue_engine.admission.stack_place import placed
 from queue_engine.admission.throttle import count_label, count_label_gone
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.slots import SlotsBusy
-from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.departure import DequeueReason, is_withdrawn
 from queue_engine.domain.facts import LabelEvent, Permission, PullRequest, Snapshot
 from queue_engine.domain.known_facts import OwnLabel, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus, Repository
@@ -152,6 +152,8 @@ async def _labeled(
         elif person is not None:
             order = person.order(pull.labels, policy)
             request = replace(request, arrived_at=last.at + _COMES_WITHIN, source=person.source, order=order)
+    if request.head_sha == UNKNOWN_HEAD and not states.wanted and await _end_withdrawn(engine, request, policy):
+        return None
     void = [
         label
         for label in pull.labels
@@ -160,19 +162,21 @@ async def _labeled(
     consented = replace(pull, labels=pull.labels.difference(void))
     if not policy.has_trigger_label(consented.labels):
         _log.info("label_without_consent", repository=request.case.repository.full_name, number=pull.number)
-        if request.head_sha == UNKNOWN_HEAD and not states.wanted:
-            await _end_withdrawn(engine, request, policy)
         return None
     return request, consented
 
 
-async def _end_withdrawn(engine: Engine, request: EnqueueRequest, policy: Policy) -> None:
-    """Remove the label of a pull request that a person dequeued in shadow mode, and say who did (P6)."""
+async def _end_withdrawn(engine: Engine, request: EnqueueRequest, policy: Policy) -> bool:
+    """Remove a label whose consent ended in shadow mode, and announce who ended it (P6); whether it is such a label."""
     repository, number = request.case.repository, request.case.number
     async with engine.change() as change:
         left = last_departure(await change.tx.timeline.of_pull_request(repository.id, number))
-        if left is not None and left.reason is Reason.UNQUEUED:
-            await notices.announce_withdrawn(change, repository, number, left, policy)
+        if not is_withdrawn(left) or (request.labeled_at is not None and request.labeled_at > left.at):
+            return False
+        if await change.tx.shadow.mode(repository.id) is not Mode.SHADOW:
+            await notices.announce_withdrawn(change, repository, left, policy)
+            await notices.remove_label(change, repository, number, policy)
+    return True
 
 
 def _allows_retry(engine: Engine, request: EnqueueRequest, before: RejectionHistory | None, head_sha: str) -> bool:

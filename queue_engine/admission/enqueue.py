@@ -18,8 +18,7 @@ from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, Snapshot
-from queue_engine.domain.model import Entry, EntryOrder, EntryStatus, TimelineEvent
-from queue_engine.domain.policy import Mode
+from queue_engine.domain.model import Entry, EntryOrder, TimelineEvent
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import notices, record
 from queue_engine.effects.context import Change, Engine
@@ -194,12 +193,8 @@ async def dequeue_by_user(change: Change, permitted: DequeuePermission) -> bool:
     repository, number, policy = case.repository, case.number, case.policy
     entry = await tx.entries.find(repository.id, number)
     if entry is None and (left := permitted.left) is not None:
-        queue, event = await tx.queues.find_or_create(repository, left.base_branch, now), EntryStatus.CANCELLED.value
-        data, delivery = {"head": left.data.get("head"), "dequeued_by": permitted.by}, case.delivery
-        await change.record(event, queue, number=number, reason=Reason.UNQUEUED, delivery=delivery, data=data)
-        if await tx.shadow.mode(repository.id) is not Mode.SHADOW:
-            withdrawn = replace(left, reason=Reason.UNQUEUED, data=data)
-            await notices.announce_withdrawn(change, repository, number, withdrawn, policy)
+        why = DequeueReason(Reason.UNQUEUED, delivery=case.delivery, by=permitted.by)
+        await record.withdraw(change, repository, left, why, policy)
         return True
     if entry is None:
         raise NotQueued(f"pull request {number} is not queued")

@@ -26,6 +26,7 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind, heads_of
+from queue_engine.domain.departure import is_withdrawn
 from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
 from queue_engine.domain.known_facts import Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import EntryOrder, Repository, TimelineEvent
@@ -110,7 +111,7 @@ async def consenting_person(
         return None
     async with engine.store.reading() as tx:
         left = last_departure(await tx.timeline.of_pull_request(repository.id, pull.number))
-    if left is not None and left.reason is Reason.UNQUEUED and label.at <= left.at:
+    if is_withdrawn(left) and label.at <= left.at:
         return None
     own_login = await engine.github.own_login()
     if (queued := await _queued_before_shadow(engine, pull, label, left, pull.head_sha)) is not None:

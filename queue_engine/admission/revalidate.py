@@ -196,10 +196,11 @@ async def _judge(
     StaleRecord if the facts are older than the entry's last change.
     """
     known: tuple[Reject, Reject] | None = None
-    pushed: DequeueReason | None = None
+    why = DequeueReason(Reason.LABEL_REMOVED)
     if (first := _verdict(before, pull, policy, engine.clock.now())[1]) is not None:
         known = first, await explained(engine, before, first)
-        pushed = await record.with_pusher(engine, before, DequeueReason(known[1].reason), pull)
+        why = DequeueReason(known[1].reason, known[1].detail)
+        why = await record.with_author(engine, before, why, pull, policy)
     async with engine.change() as change:
         entry = await change.tx.entries.find(before.repository.id, before.number)
         if entry is None:
@@ -222,11 +223,10 @@ async def _judge(
             await change.tx.queues.wake(entry.queue_id, change.now)
             return saved
         assert lost is not None
-        if known is not None and lost.reason is known[0].reason:
-            lost = known[1]
+        if known is None or lost.reason is not known[0].reason:
+            why = DequeueReason(lost.reason, lost.detail)
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
-        why = pushed if pushed is not None and pushed.reason is lost.reason else DequeueReason(lost.reason)
-        why = replace(why, detail=lost.detail, people=people, delivery=delivery)
+        why = replace(why, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)
     _log.info("dequeued", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
     return None

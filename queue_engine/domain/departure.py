@@ -2,13 +2,23 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeGuard
 
 from queue_engine.domain.facts import CheckReport, FailingCheck
-from queue_engine.domain.model import EntryStatus
+from queue_engine.domain.model import EntryStatus, TimelineEvent
 from queue_engine.domain.reasons import Reason
 
 ENDS = frozenset({EntryStatus.LANDED, EntryStatus.FAILED, EntryStatus.CANCELLED})
 """The events that end an entry."""
+
+
+WITHDRAWN = "withdrawn"
+"""What the data of an event has, if it ended a consent that had outlasted the switch to shadow mode."""
+
+
+def is_withdrawn(left: TimelineEvent | None) -> TypeGuard[TimelineEvent]:
+    """Return whether a departure ended a consent that had outlasted the switch to shadow mode."""
+    return left is not None and WITHDRAWN in left.data
 
 
 JOB_SUMS = (

@@ -230,6 +230,18 @@ class LabelEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryEvent:
+    """An event of GitHub's history of a pull request; `by` is None for a deleted account."""
+
+    kind: str
+    """GitHub's word for it."""
+    at: datetime
+    by: str | None
+    label: str | None = None
+    """The label that was set or removed, by its name at that time."""
+
+
+@dataclass(frozen=True, slots=True)
 class HeadPush:
     """One push to a head branch, by GitHub's clock: two commits, and who pushed; `by` None: a deleted account."""
 

@@ -22,6 +22,7 @@ from queue_engine.domain.facts import (
     Comparison,
     Delivery,
     HeadPush,
+    HistoryEvent,
     JobLabels,
     LabelEvent,
     MergeCommit,
@@ -321,6 +322,12 @@ class Reads(Files, Protocol):
 
     async def last_labeled_event(self, repository: Repository, number: int, label: str) -> LabelEvent | None:
         """Who set this label last (`GET /repos/{o}/{r}/issues/{n}/events`); None if the history has no such event."""
+
+    async def history(self, repository: Repository, number: int) -> tuple[HistoryEvent, ...]:
+        """The events of a pull request, oldest first (`GET /repos/{o}/{r}/issues/{n}/events`, all pages)."""
+
+    async def has_label(self, repository: Repository, label: str) -> bool:
+        """Whether the repository has a label of this name (`GET /repos/{o}/{r}/labels/{name}`)."""
 
     async def head_pushes(self, repository: Repository, pull: PullRequest) -> tuple[HeadPush, ...]:
         """`GET /repos/{o}/{r}/activity` of its head branch, newest first; empty where IMQ may not read it."""

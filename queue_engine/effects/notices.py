@@ -241,18 +241,16 @@ async def announce_dequeued(change: Change, entry: Entry, why: DequeueReason, po
     await _announce_last(change, entry, notice, policy, label_off=meaning.label_off)
 
 
-async def announce_withdrawn(
-    change: Change, repository: Repository, number: int, left: TimelineEvent, policy: Policy
-) -> None:
-    """Complete comment, check run and label after a person dequeued while IMQ could write nothing."""
-    head_sha, by = left.data.get("head") or "", left.data.get("dequeued_by")
-    facts: dict[str, Any] = {"reason": left.reason, "cause": Cause(by) if by else None}
+async def announce_withdrawn(change: Change, repository: Repository, left: TimelineEvent, policy: Policy) -> None:
+    """Announce who ended a consent while IMQ could write nothing. A label that is on by now may be a newer one."""
+    head_sha, by, number = left.data.get("head") or "", left.data.get("dequeued_by"), left.number
+    cause = Cause(by, bool(left.data.get("by_bot"))) if by else None
+    facts: dict[str, Any] = {"reason": left.reason, "cause": cause}
     tx, now = change.tx, change.now
     notice = notice_of_pull(number, left.base_branch, head_sha, NoticeKind.CANCELLED, policy, now, **facts)
     await announce(change, repository, notice, policy)
     if await tx.outbox.exists(OutboxKind.CHECK_RUN, repository.id, number):
         await tx.outbox.want(OutboxKind.CHECK_RUN, repository, number, due=now, notice=with_custom_text(notice, policy))
-    await remove_label(change, repository, number, policy)
 
 
 async def announce_landed(

@@ -5,7 +5,7 @@ at all (P2). `queue_engine.effects.notices` creates the notices.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -13,26 +13,45 @@ from typing import Any
 
 from queue_engine.config.model import Policy
 from queue_engine.core.read_model import adapter
-from queue_engine.domain.departure import Cause, DequeueReason, FailingCheckFacts, NewCommits
+from queue_engine.domain.departure import WITHDRAWN, Cause, DequeueReason, FailingCheckFacts, NewCommits
 from queue_engine.domain.errors import GitHubError, Refused, StaleRecord
 from queue_engine.domain.facts import LandingState, PullRequest, RequiredLanding, as_data
 from queue_engine.domain.known_facts import of_pull
-from queue_engine.domain.model import Entry, EntryStatus, Pause, Queue, Repository, UnmetRequirement, failing_in
+from queue_engine.domain.model import (
+    Entry,
+    EntryStatus,
+    Pause,
+    Queue,
+    Repository,
+    TimelineEvent,
+    UnmetRequirement,
+    failing_in,
+)
 from queue_engine.domain.notice import NoticeKind
-from queue_engine.domain.policy import has_label
+from queue_engine.domain.policy import Mode, has_label
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.labels import queued_by, remove_testing_label
-from queue_engine.effects.notices import announce_dequeued, has_check_run, want_check_run
+from queue_engine.effects.notices import (
+    announce_dequeued,
+    announce_withdrawn,
+    has_check_run,
+    remove_label,
+    want_check_run,
+)
+from queue_engine.effects.renames import follow_label
 from queue_engine.effects.stale_runs import cancel_later
 from queue_engine.queries.queue_status import load_delay
 from queue_engine.rules.check_progress import check_data
 from queue_engine.rules.departure_facts import (
     BY_DISMISSAL,
+    author_in_history,
     cause_of,
     dismissal_of,
+    is_in_history,
     may_merge_yet,
+    never_set,
     pushed_head,
     with_deleted_label,
 )
@@ -42,6 +61,8 @@ from queue_engine.rules.landing_order import full_name, lands_before, set_of, sp
 from queue_engine.rules.transitions import preempted
 
 _MEMBER = re.compile(r"([\w.-]+)/([\w.-]+)#(\d+)(?: |$)")
+_CLOCK_SKEW = timedelta(minutes=1)
+"""How far IMQ's clock may differ from GitHub's."""
 _MOST_LANDED = 5
 """How many landed pull requests are compared with one that GitHub shows as merged."""
 
@@ -82,16 +103,27 @@ async def _landed_with(engine: Engine, entry: Entry) -> int | None:
     return None
 
 
-async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: PullRequest | None) -> DequeueReason:
-    """Return the reason with the present head, and with who pushed it, as GitHub's activity of the branch says.
+async def with_author(
+    engine: Engine, entry: Entry, why: DequeueReason, pull: PullRequest | None, policy: Policy
+) -> DequeueReason:
+    """Return the reason with who caused it, as GitHub's history of the pull request or of its branch says.
 
-    IMQ reads that only if no webhook came: a restored database has none of what came after its backup.
+    IMQ reads that only if no webhook came: it was lost, or a restored database has none of what came after its backup.
+    Raises StaleRecord if nobody removed the label, but renamed it in the repository.
     """
-    if why.reason is not Reason.HEAD_CHANGED or pull is None:
+    if pull is None or not (why.reason is Reason.HEAD_CHANGED or is_in_history(why.reason)):
+        return why
+    async with engine.change() as change:
+        known = await change.tx.known.lately(entry.repository.id, of_pull(entry.number), change.now)
+        found = await _with_cause(change, entry, why, policy)
+        labels = await queued_by(change.tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
+    if why.reason is not Reason.HEAD_CHANGED:
+        if found.cause is not None or found.reason is not why.reason:
+            return why
+        with suppress(GitHubError):
+            return await _with_author_in_history(engine, entry, why, pull, labels or policy.trigger_labels)
         return why
     why = replace(why, pushed=pull.head_sha)
-    now = engine.clock.now()
-    known = await engine.store.read(lambda tx: tx.known.lately(entry.repository.id, of_pull(entry.number), now))
     if pushed_head(entry, known) is not None:
         return why
     with suppress(GitHubError):
@@ -100,6 +132,31 @@ async def with_pusher(engine: Engine, entry: Entry, why: DequeueReason, pull: Pu
         is_own = by is not None and by == await engine.github.own_login()
         return replace(why, pushed_by_imq=True) if is_own else replace(why, by=by, by_bot=is_bot(by))
     return why
+
+
+async def _with_author_in_history(
+    engine: Engine, entry: Entry, why: DequeueReason, pull: PullRequest, labels: Collection[str]
+) -> DequeueReason:
+    """Return the reason with who caused it by GitHub's history; `labels` queued it. Raises GitHubError, StaleRecord.
+
+    A label that was renamed is on, its history has the former name, and the repository has no label of that name. Where
+    GitHub shows older states than it did before, one of the three is missing.
+    """
+    github, repository, since = engine.github, entry.repository, entry.enqueued_at - _CLOCK_SKEW
+    history = await github.history(repository, entry.number)
+    made = author_in_history(history, why, labels, since)
+    if made is None and why.reason is Reason.LABEL_REMOVED:
+        gone = [each for each in sorted(labels) if not await github.has_label(repository, each)]
+        renamed = never_set(history, pull.labels) if gone else []
+        if len(gone) == len(renamed) == 1:
+            await follow_label(engine, repository, gone[0], renamed[0])
+            raise StaleRecord(f"the label {gone[0]} was renamed before it was read")
+        removed = [each for each in history if each.kind == "unlabeled" and each.label and each.at >= since]
+        former = never_set(history, [each.label or "" for each in removed]) if gone else []
+        made = next((each for each in reversed(removed) if each.label in former), None)
+        if gone and made is None:
+            return replace(why, reason=Reason.LABEL_DELETED)
+    return why if made is None else replace(why, by=made.by, by_bot=is_bot(made.by))
 
 
 async def _with_cause(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> DequeueReason:
@@ -197,6 +254,22 @@ async def dequeue(change: Change, entry: Entry, why: DequeueReason, policy: Poli
     data |= check_data(entry, now)
     data |= _as_event_data(why)
     await change.record(status_of(reason).value, entry, reason=reason, delivery=why.delivery, data=data)
+
+
+async def withdraw(
+    change: Change, repository: Repository, left: TimelineEvent, why: DequeueReason, policy: Policy
+) -> None:
+    """Record how a pull request lost its consent that shadow mode had dequeued by the event `left` (P4).
+
+    Announce it, unless IMQ may write nothing: then sweeps do so after shadow mode.
+    """
+    tx, data = change.tx, {"head": left.data.get("head"), WITHDRAWN: True}
+    data |= _as_event_data(replace(why, cause=None if why.by is None else Cause(why.by, why.by_bot)))
+    queue, event = await tx.queues.find_or_create(repository, left.base_branch, change.now), status_of(why.reason)
+    await change.record(event, queue, number=left.number, reason=why.reason, delivery=why.delivery, data=data)
+    if await tx.shadow.mode(repository.id) is not Mode.SHADOW:
+        await announce_withdrawn(change, repository, replace(left, reason=why.reason, data=data), policy)
+        await remove_label(change, repository, left.number, policy)
 
 
 async def _end_wait(change: Change, entry: Entry, why: DequeueReason, policy: Policy | None) -> None:

@@ -1,6 +1,7 @@
-"""Follow people who change their logins, and repositories that are renamed: their numbers are their identity.
+"""Follow people who change their logins, and repositories and labels that are renamed.
 
-After a rename anybody can take the former login, so GitHub's answer about that login may be about somebody else.
+Numbers are the identity of people and repositories. After a rename anybody can take the former login, so GitHub's
+answer about that login may be about somebody else.
 """
 
 from dataclasses import replace
@@ -9,9 +10,12 @@ import structlog
 
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
+from queue_engine.domain.policy import has_label
 from queue_engine.effects.context import Engine
+from queue_engine.effects.labels import queued_by
+from queue_engine.effects.notices import NOTICE_OF_STATUS, announce_progress
 
-_log = structlog.get_logger("imq.logins")
+_log = structlog.get_logger("imq.renames")
 
 
 def is_somebody_else(entry: Entry, taken: Snapshot) -> bool:
@@ -43,3 +47,42 @@ async def remember_name(engine: Engine, repository: Repository) -> None:
     """Store the repository's new name, for its queues, entries and outbox items, too."""
     await engine.write(lambda change: change.tx.repositories.refresh(repository))
     _log.info("repository_renamed", repository=repository.full_name, id=repository.id)
+
+
+async def follow_label(
+    engine: Engine,
+    repository: Repository,
+    former: str,
+    label: str,
+    *,
+    by: str | None = None,
+    delivery: str | None = None,
+) -> None:
+    """Keep the consent of a label that has another name now: its pull requests have it still.
+
+    GitHub reports no change of these pull requests, and their history has the former name (tiangolo/issue-manager #9,
+    aws-actions/stale-issue-cleanup #20). The new name queues others only if the configuration has it. No history names
+    who renamed it: `by` comes from the webhook. Raises StaleRecord.
+    """
+    async with engine.store.reading() as tx:
+        branches = {each.base_branch for each in await tx.entries.of_repository(repository.id)}
+    policies = {branch: await engine.policies.of(repository, branch) for branch in sorted(branches)}
+    async with engine.change() as change:
+        tx = change.tx
+        for entry in await tx.entries.of_repository(repository.id):
+            policy = policies.get(entry.base_branch)
+            trusted = frozenset(each for each in entry.trusted_labels if not has_label([each], [former]))
+            if policy is None or trusted == frozenset(entry.trusted_labels):
+                continue
+            queuing = await queued_by(tx, repository.id, entry.number, entry.trusted_labels, policy)
+            saved = await tx.entries.save(replace(entry, trusted_labels=tuple(sorted(trusted | {label}))))
+            if not has_label([former], queuing):
+                continue
+            labels = sorted({label, *(each for each in queuing if not has_label([each], [former]))})
+            data = {"by": by, "labels": labels}
+            data |= {"label": label} if policy.has_trigger_label([label]) else {"unnamed": label}
+            await change.record("label_renamed", saved, delivery=delivery, data=data)
+            depth = await tx.entries.count(saved.queue_id)
+            await announce_progress(change, saved, NOTICE_OF_STATUS[saved.status], policy, depth=depth)
+            names = {"repository": repository.full_name, "number": saved.number, "label": label}
+            _log.info("label_renamed", **names, former=former, by=by)

@@ -213,14 +213,14 @@ class EntryUpdates:
             failure = await self._with_landings(entry, failure)
         people = (entry.author, *(facts.pull.assignees if facts.pull else ()))
         entry = replace(entry, run=with_reports(entry.run, facts.reports or ()))
-        pushed = await record.with_pusher(self.engine, entry, DequeueReason(reason), facts.pull)
+        left = await record.with_author(self.engine, entry, DequeueReason(reason, detail), facts.pull, self.policy)
         async with self.engine.change() as change:
             if reason is Reason.CONFLICT and detail is None:
                 detail = await _landed_meanwhile(change.tx, entry)
             failing = failing_checks(checks, facts.reports)
             people = tuple(dict.fromkeys(people))
             why = replace(
-                pushed,
+                left,
                 detail=detail,
                 checks=checks,
                 people=people,

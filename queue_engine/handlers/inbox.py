@@ -49,7 +49,7 @@ from queue_engine.effects.check_counts import FLAKE_JOB
 from queue_engine.effects.context import Engine, EngineHandler
 from queue_engine.effects.landings import CULPRIT_JOB
 from queue_engine.effects.record import AUTO_MERGE_JOB
-from queue_engine.effects.renames import remember_name
+from queue_engine.effects.renames import follow_label, remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
 from queue_engine.executor.cleanup import BRANCH_JOB, TRY_JOB, Cleanup, train_jobs
 from queue_engine.executor.landing import GREEN_JOB, move_green
@@ -61,7 +61,7 @@ from queue_engine.handlers.label_updates import UPDATES_JOB, LabelUpdates
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.repository_events import accepted_again, label_renamed, teams_changed
+from queue_engine.handlers.repository_events import accepted_again, teams_changed
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
@@ -300,7 +300,8 @@ class Inbox:
             case webhooks.CheckOutcome() | webhooks.SuiteReport():
                 await self._reports.reported(webhook)
             case webhooks.LabelRename():
-                await label_renamed(self._engine, webhook)
+                names = repository, webhook.former, webhook.label
+                await follow_label(self._engine, *names, by=webhook.sender, delivery=webhook.delivery)
             case webhooks.RerunRequest():
                 await rerun_requested(self._engine, webhook)
         if isinstance(webhook, webhooks.CommandEvent):

@@ -28,13 +28,9 @@ from queue_engine.core.jobs.job import Job
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import Disorder, Forbidden, GitHubError, Invalid, NotFound, Refused, naming
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.policy import has_label
 from queue_engine.domain.reasons import Reason, reason_of
-from queue_engine.domain.webhooks import LabelRename
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine, EngineHandler
-from queue_engine.effects.labels import queued_by
-from queue_engine.effects.notices import NOTICE_OF_STATUS, announce_progress
 from queue_engine.effects.renames import remember_name
 from queue_engine.store import Transaction
 from queue_engine.store.known import changed_teams
@@ -197,38 +193,6 @@ class RepositoryLabels(EngineHandler):
             advice = f"create the label {label} in the repository, or grant IMQ's App the permission issues: write"
             _log.warning("label_not_created", **names, error=refusal.message, advice=advice)
         await self._engine.write(lambda change: change.tx.sweeps.done(part, change.now))
-
-
-async def label_renamed(engine: Engine, webhook: LabelRename) -> None:
-    """Keep the consent of a label that has another name now: its pull requests have it still.
-
-    GitHub reports no change of these pull requests, and their history has the former name (tiangolo/issue-manager #9,
-    aws-actions/stale-issue-cleanup #20). The new name queues others only if the configuration has it. Raises
-    StaleRecord.
-    """
-    repository, former, label = webhook.repository, webhook.former, webhook.label
-    async with engine.store.reading() as tx:
-        branches = {each.base_branch for each in await tx.entries.of_repository(repository.id)}
-    policies = {branch: await engine.policies.of(repository, branch) for branch in sorted(branches)}
-    async with engine.change() as change:
-        tx = change.tx
-        for entry in await tx.entries.of_repository(repository.id):
-            policy = policies.get(entry.base_branch)
-            trusted = frozenset(each for each in entry.trusted_labels if not has_label([each], [former]))
-            if policy is None or trusted == frozenset(entry.trusted_labels):
-                continue
-            queuing = await queued_by(tx, repository.id, entry.number, entry.trusted_labels, policy)
-            saved = await tx.entries.save(replace(entry, trusted_labels=tuple(sorted(trusted | {label}))))
-            if not has_label([former], queuing):
-                continue
-            labels = sorted({label, *(each for each in queuing if not has_label([each], [former]))})
-            data = {"by": webhook.sender, "labels": labels}
-            data |= {"label": label} if policy.has_trigger_label([label]) else {"unnamed": label}
-            await change.record("label_renamed", saved, delivery=webhook.delivery, data=data)
-            depth = await tx.entries.count(saved.queue_id)
-            await announce_progress(change, saved, NOTICE_OF_STATUS[saved.status], policy, depth=depth)
-            names = {"repository": repository.full_name, "number": saved.number, "label": label}
-            _log.info("label_renamed", **names, former=former, by=webhook.sender)
 
 
 def _requested(repository: Repository) -> str:

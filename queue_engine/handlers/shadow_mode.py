@@ -9,15 +9,30 @@ import structlog
 
 from queue_engine.admission.case import load_case
 from queue_engine.admission.enqueue import NotQueued, authorize_dequeue, dequeue_by_user
+from queue_engine.admission.head_consent import last_departure
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.commands.commands import CommandName, CommandRequest, read
 from queue_engine.core.concurrency.micro_batch import MicroBatch
 from queue_engine.core.jobs.job import Job
+from queue_engine.domain.departure import DequeueReason
+from queue_engine.domain.known_facts import Consent, PullRequestState, of_pull
 from queue_engine.domain.model import Repository
 from queue_engine.domain.policy import Mode
 from queue_engine.domain.port import GitHubPorts
-from queue_engine.domain.webhooks import CommandEvent, CommentCommand, LabelRequest, RepositoryWebhook
+from queue_engine.domain.reasons import Reason
+from queue_engine.domain.webhooks import (
+    CommandEvent,
+    CommentCommand,
+    HeadChange,
+    LabelChange,
+    LabelRequest,
+    PullRequestChange,
+    RepositoryWebhook,
+    StateChange,
+)
 from queue_engine.effects.context import Engine
+from queue_engine.effects.record import withdraw
+from queue_engine.rules.departure_facts import withdrawn_by
 from queue_engine.shadow.decide import ReadOnly, judge_later
 from queue_engine.shadow.mode import mode_of, refresh_mode
 from queue_engine.shadow.pull_requests import ShadowPulls
@@ -49,6 +64,8 @@ class ShadowHandler:
         """Follow a webhook of a repository in shadow mode. Raises GitHubError."""
         if isinstance(webhook, CommandEvent):
             await self._withdraw(webhook)
+        elif isinstance(webhook, LabelChange | StateChange | HeadChange):
+            await self._record_withdrawal(webhook)
         await self._pulls.follow(webhook)
 
     async def _withdraw(self, webhook: CommandEvent) -> None:
@@ -62,6 +79,25 @@ class ShadowHandler:
             permitted = await authorize_dequeue(engine, case, by=by)
             if permitted.left is not None:
                 await engine.write(lambda change: dequeue_by_user(change, permitted))
+
+    async def _record_withdrawal(self, webhook: PullRequestChange) -> None:
+        """Store that somebody ended the consent to what shadow mode had dequeued, by a change of the pull request."""
+        engine, repository, number = self._engine, webhook.repository, webhook.number
+        async with engine.store.reading() as tx:
+            left = last_departure(await tx.timeline.of_pull_request(repository.id, number))
+            facts = await tx.known.lately(repository.id, of_pull(number), engine.clock.now())
+        if left is None or left.reason is not Reason.SHADOW_MODE:
+            return
+        policy, own = await engine.policies.of(repository, left.base_branch), await engine.github.own_login()
+        joined = max((place for place, one in enumerate(facts) if isinstance(one.statement, Consent)), default=-1)
+        for state in [one.statement for one in facts[joined + 1 :]]:
+            if not isinstance(state, PullRequestState) or state.by == own:
+                continue
+            if (reason := withdrawn_by(state, left.base_branch, policy)) is not None:
+                why = DequeueReason(reason, delivery=webhook.delivery, by=state.by, by_bot=state.by_bot)
+                async with engine.change() as change:
+                    await withdraw(change, repository, left, why, policy)
+                return
 
     async def configuration_pushed(self, repository: Repository) -> bool:
         """Read the mode after a push to the configuration; return whether it switched."""

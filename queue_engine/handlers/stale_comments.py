@@ -16,9 +16,11 @@ from enum import Enum
 import structlog
 from cachetools import LRUCache
 
+from queue_engine.admission.head_consent import last_departure
 from queue_engine.config.model import Policy
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.job import Job
+from queue_engine.domain.departure import is_withdrawn
 from queue_engine.domain.errors import GitHubError, NotFound, naming
 from queue_engine.domain.facts import OwnCheckRun, OwnComment, PullRequest
 from queue_engine.domain.model import Repository
@@ -30,6 +32,7 @@ from queue_engine.effects.context import Change, Engine, EngineHandler
 from queue_engine.effects.notices import (
     NOTICE_OF_STATUS,
     announce,
+    announce_withdrawn,
     contradicts,
     notice_of_pull,
     progress_notice,
@@ -201,6 +204,9 @@ class StaleComments(EngineHandler):
     async def _announce_not_queued(
         self, change: Change, repository: Repository, pull: PullRequest, policy: Policy
     ) -> None:
+        if is_withdrawn(left := last_departure(await change.tx.timeline.of_pull_request(repository.id, pull.number))):
+            await announce_withdrawn(change, repository, left, policy)
+            return
         reason = Reason.NOT_QUEUED if pull.open else Reason.MERGED_ELSEWHERE if pull.merged else Reason.CLOSED
         its_own = pull.number, pull.base_branch, pull.head_sha
         notice = notice_of_pull(*its_own, NoticeKind.CANCELLED, policy, change.now, reason=reason)
@@ -305,6 +311,9 @@ async def _end_check_run(engine: Engine, repository: Repository, number: int, he
     policy = await engine.policies.of(repository, branch)
     async with engine.change() as change:
         if await change.tx.entries.is_queued(repository.id, number):
+            return
+        if is_withdrawn(left := last_departure(events)):
+            await announce_withdrawn(change, repository, left, policy)
             return
         kinds = (OutboxKind.CHECK_RUN, OutboxKind.COMMENT)
         known = [await change.tx.outbox.wanted(kind, repository.id, number) for kind in kinds]

@@ -15,8 +15,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
+from queue_engine.config.model import Policy
 from queue_engine.domain.departure import Cause, Departure, DequeueReason, RerunCheck
-from queue_engine.domain.facts import FailingCheck, PullRequest
+from queue_engine.domain.facts import FailingCheck, HistoryEvent, PullRequest
 from queue_engine.domain.known_facts import Consent, Known, PullRequestState, ReviewChange
 from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.port import MergeState, PendingMerge
@@ -295,6 +296,48 @@ _MADE_BY: Mapping[Reason, Callable[[PullRequestState, Entry, str | None], bool]]
 """The changes that cause a departure for a reason; `detail` is that of the reason."""
 
 
+_IN_HISTORY: Mapping[Reason, frozenset[str]] = {
+    Reason.LABEL_REMOVED: frozenset({"unlabeled"}),
+    Reason.BASE_CHANGED: frozenset({"base_ref_changed", "automatic_base_change_succeeded"}),
+    Reason.CLOSED: frozenset({"closed"}),
+    Reason.MERGED_ELSEWHERE: frozenset({"merged"}),
+    Reason.BLOCKED_BY_TITLE: frozenset({"renamed"}),
+    Reason.DRAFT: frozenset({"convert_to_draft"}),
+    Reason.BLOCKED_BY_LABEL: frozenset({"labeled"}),
+    Reason.LABEL_MISSING: frozenset({"unlabeled"}),
+    Reason.AUTO_MERGE_ENABLED: frozenset({"auto_merge_enabled"}),
+}
+"""The changes that GitHub's history of a pull request has, by its names ("Issue event types")."""
+
+
+def is_in_history(reason: Reason) -> bool:
+    """Return whether GitHub's history may name who caused a departure for this reason."""
+    return reason in _IN_HISTORY
+
+
+def author_in_history(
+    history: Sequence[HistoryEvent], why: DequeueReason, labels: Collection[str], since: datetime
+) -> HistoryEvent | None:
+    """Return the last event since then that may have caused a departure; `labels` are those that queued the entry."""
+    last = next((each for each in reversed(history) if each.at >= since and _may_cause(each, why, labels)), None)
+    return last if last is not None and last.kind in _IN_HISTORY[why.reason] else None
+
+
+def _may_cause(event: HistoryEvent, why: DequeueReason, labels: Collection[str]) -> bool:
+    """Whether an event is of the kind that caused this departure, or takes such a change back."""
+    if why.reason is Reason.LABEL_REMOVED:
+        return event.kind in {"labeled", "unlabeled"} and any(_same(event.label, each) for each in labels)
+    if event.label is not None and not _same(event.label, why.detail):
+        return False
+    return event.kind in _IN_HISTORY[why.reason]
+
+
+def never_set(history: Sequence[HistoryEvent], labels: Iterable[str]) -> list[str]:
+    """Return which of these labels GitHub's history never shows being set: it has the former name of a renamed one."""
+    known = {each.label.casefold() for each in history if each.kind == "labeled" and each.label is not None}
+    return sorted({label for label in labels if label.casefold() not in known})
+
+
 BY_DISMISSAL = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})
 """What a pull request may lack since somebody dismissed an approval."""
 
@@ -356,6 +399,27 @@ def cause_of(
     if made is None or made.by is None:
         return None
     return Cause(made.by, made.by_bot, _after_update(made, entry, states))
+
+
+def withdrawn_by(state: PullRequestState, base_branch: str, policy: Policy) -> Reason | None:
+    """Return how this very change ends the consent to land on this branch; None if it does not.
+
+    For pull requests that shadow mode dequeued: there is no entry to revalidate.
+    """
+    if state.before is not None:
+        return Reason.HEAD_CHANGED
+    match state.action:
+        case "unlabeled" if not policy.has_trigger_label(state.labels):
+            if _deletes_label(state):
+                return Reason.LABEL_DELETED
+            return Reason.LABEL_REMOVED if policy.has_trigger_label([state.label or ""]) else None
+        case "closed":
+            return Reason.MERGED_ELSEWHERE if state.merged else Reason.CLOSED
+        case "converted_to_draft":
+            return Reason.DRAFT
+        case "edited" if state.base_changed and state.base != base_branch:
+            return Reason.BASE_CHANGED
+    return None
 
 
 def pushed_head(entry: Entry, known: Sequence[Known]) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from bot.api.bulk import KEPT
-from bot.api.permissions import MOST_WAITING
+from bot.api.permissions import MOST_WAITING, PER_MINUTE
 from queue_engine.admission.request_order import BULK_CALL
 from queue_engine.core.jobs.job import JobStatus, jobs
 from queue_engine.core.observability.progress import ProgressEvent
@@ -226,3 +226,24 @@ async def test_given_up_job_that_had_queued_its_pull_request_is_no_failure(world
     queued, failed, _ = done["results"]
     assert (queued["whose_move"], queued["error"]) == ("ci", None)
     assert (failed["retry_safe"], "the process ended each time" in failed["error"]) == (True, True)
+
+
+async def test_burst_of_single_calls_meets_the_depth_limit_first_and_its_own_limit_names_the_bulk_call(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    """P7: twenty calls fill a queue of twenty; a client that goes on learns which one call does all that."""
+    async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "20"}) as world:
+        mona = await caller(world, session)
+        pulls = [world.open(f"change-{number}") for number in range(21)]
+        answers = [await mona.queue(pull) for pull in pulls]
+        assert [each.status for each in answers] == [202] * 20 + [429]
+        assert answers[-1].body["reason"] == "queue_full"
+        late = answers[-1]
+        for _ in range(PER_MINUTE):
+            if late.body["reason"] != "queue_full":
+                break
+            late = await mona.queue(pulls[-1])
+        assert (late.status, late.body["retry_safe"]) == (429, True)
+        assert "one call queues up to 100 pull requests: POST /api/v1/repositories" in late.body["error"]
+        await world.pass_time(timedelta(seconds=int(late.headers["Retry-After"])))
+        assert (await queue_all(mona, pulls)).status == 202

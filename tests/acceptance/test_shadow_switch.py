@@ -1,5 +1,6 @@
 """Switching between modes, and the places that keep IMQ from writing in shadow mode."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,16 @@ from queue_engine.executor.cleanup import BRANCH_JOB
 from tests.acceptance.callers import caller
 from tests.acceptance.shadow_mode import SHADOW, begin, configure, decision, repository_of, shadowed, writes
 from tests.acceptance.train_world import a_train_world, queue_all, ready
-from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
+
+_ENDS: dict[str, tuple[str, Callable[[Any], object], str]] = {
+    "unlabel": ("label_removed", lambda pull: pull.unlabel(LABEL, by="hubot"), "removed the label"),
+    "close": ("closed", lambda pull: pull.close(by="hubot"), "closed the pull request"),
+    "draft": ("draft", lambda pull: pull.convert_to_draft(by="hubot"), "made the pull request a draft"),
+    "push": ("head_changed", lambda pull: pull.push({"more.py": "more\n"}, by="hubot"), "pushed new commits"),
+    "retarget": ("base_changed", lambda pull: pull.edit_base("release", by="hubot"), "changed the base branch"),
+}
+"""What ends a consent: its reason, what a person does, and how IMQ tells it."""
 
 
 @pytest.mark.thorough
@@ -199,7 +209,41 @@ async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) 
     await configure(world, None)
     await world.pass_time(timedelta(hours=1))
     assert not pull.merged
-    assert await world.reasons(pull) == ["shadow_mode", "label_not_received"]
+    assert await world.reasons(pull) == ["shadow_mode", "head_changed"]
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", [timedelta(0), LAG], ids=str)
+@pytest.mark.parametrize("act", _ENDS)
+async def test_change_in_shadow_mode_ends_what_was_queued_and_its_person_is_named(
+    tmp_path: Path, act: str, lag: timedelta
+) -> None:
+    """P4, P6: the label's consent would outlast shadow mode; the newest words say who ended it, and how."""
+    reason, change, words = _ENDS[act]
+    async with a_world(tmp_path, lag=lag) as world:
+        world.repository.create_branch("release", "main")
+        pull = await checked_until_shadow(world)
+        change(pull)
+        await world.pass_time(timedelta(minutes=15))
+        await configure(world, None)
+        await world.pass_time(timedelta(minutes=30))
+        assert await world.reasons(pull) == ["shadow_mode", reason]
+        left_on = [LABEL] if act == "close" else []
+        assert (pull.merged, pull.labels, f"`hubot` {words}" in world.comment(pull)) == (False, left_on, True)
+        shown = [each.output["summary"] for each in pull.check_runs if each.name == "IMQ" and each.output]
+        assert all(f"`hubot` {words}" in each for each in shown)
+
+
+async def test_label_that_is_set_again_in_shadow_mode_is_new_consent(world: World) -> None:
+    """P4: somebody removed it meanwhile."""
+    pull = await checked_until_shadow(world)
+    pull.unlabel(LABEL, by="hubot")
+    await world.pass_time(timedelta(minutes=2))
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=15))
+    await configure(world, None)
+    await world.until(lambda: pull.merged, within=timedelta(hours=1))
+    assert await world.reasons(pull) == ["shadow_mode", "label_removed"]
 
 
 @pytest.mark.every_variant
@@ -239,10 +283,8 @@ async def test_command_or_call_in_shadow_mode_withdraws_what_was_queued(
     await world.pass_time(timedelta(hours=1))
     assert pull.merged is (by == "tria")
     if not pull.merged:
-        # GitHub's clock may differ by a minute: a label of that minute counts as a new one.
-        ignored = ["label_not_received"] if when == "at once" else []
-        assert await world.reasons(pull) == ["shadow_mode", "unqueued", *ignored]
-        assert ignored or "`mona` dequeued the pull request" in world.comment(pull)
+        assert await world.reasons(pull) == ["shadow_mode", "unqueued"]
+        assert "`mona` dequeued the pull request" in world.comment(pull)
         assert (pull.labels, await world.contradictions()) == ([], [])
 
 

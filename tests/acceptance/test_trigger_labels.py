@@ -203,6 +203,60 @@ async def test_label_renamed_in_the_repository_is_still_consent(tmp_path: Path, 
         assert all(named in world.comment(pull) for pull in pulls)
 
 
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+@pytest.mark.parametrize("trains", [False, True])
+async def test_label_whose_rename_no_webhook_reported_is_still_consent(
+    tmp_path: Path, trains: bool, lag: timedelta
+) -> None:
+    """P2, P4: the process was dead, and GitHub never sends the webhook again: its history has no removal."""
+    world_of = a_train_world(tmp_path, lag=lag) if trains else a_world(tmp_path, lag=lag)
+    async with world_of as world:
+        pulls = await two_queued(world)
+        pulls[1].label("docs", by="hubot")
+        await world.settle()
+        await world.kill()
+        world.repository.edit_label(LABEL, "land", by="rhea", webhook=False)
+        await world.restart()
+        await world.until(lambda: all(pull.merged for pull in pulls))
+        await world.pass_time(MINUTE)
+        assert [pull.labels for pull in pulls] == [[], ["docs"]]
+        named = "renamed to `land`: it queues others only if `trigger_labels` names it"
+        assert all(named in world.comment(pull) for pull in pulls)
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("act", ["removed", "renamed and removed", "renamed and others set", "deleted"])
+async def test_label_that_is_gone_without_a_webhook_calls_off_and_names_who_removed_it(world: World, act: str) -> None:
+    """P4, P6: only one label that nobody set, in the place of one that is not there any more, is a renamed one."""
+    pull = world.open("only")
+    pull.label(LABEL, by="mona")
+    for name in ("docs", "text"):
+        world.repository.create_label(name, by="rhea")
+        await world.settle()
+    await world.kill()
+    with world.repository.domain.context.events.muted(True):
+        match act:
+            case "removed":
+                pull.unlabel(LABEL, by="hubot")
+                pull.label("docs", by="hubot")
+            case "deleted":
+                world.repository.delete_label(LABEL, by="rhea")
+            case _:
+                world.repository.edit_label(LABEL, "land", by="rhea")
+                if act == "renamed and removed":
+                    pull.unlabel("land", by="hubot")
+                else:
+                    pull.label("docs", by="hubot")
+                    world.repository.edit_label("docs", "other", by="rhea")
+    await world.restart()
+    await world.pass_time(CI_TIME * 3)
+    deleted = act in ("deleted", "renamed and others set")
+    assert await world.reasons(pull) == [Reason.LABEL_DELETED.value if deleted else Reason.LABEL_REMOVED.value]
+    assert deleted or "`hubot` removed the label" in world.comment(pull)
+    assert not pull.merged
+
+
 @pytest.mark.thorough
 async def test_label_renamed_in_the_repository_and_taken_off_calls_off(world: World) -> None:
     """P4: what queued it is what keeps it queued, by any name; a renamed label of another kind changes nothing."""

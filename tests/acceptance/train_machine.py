@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 
 from github_emulator import ApiError, RecordedCall
 from tests.acceptance.project import total_at_most_ten
-from tests.acceptance.train_machine_base import MOST_PULLS, SIZES
+from tests.acceptance.train_machine_base import MEDDLED, MOST_PULLS, SIZES
 from tests.acceptance.train_machine_failures import STEPS
 from tests.acceptance.train_machine_features import TrainMachineFeatures
 from tests.acceptance.train_stage import configure_at
@@ -259,7 +259,7 @@ class TrainMachine(TrainMachineFeatures):
             if deletes:
                 self.world.repository.delete_branch(branch, by="rhea")
             else:
-                self.world.repository.push(branch, {f"meddle-{self.act()}.py": "x\n"}, "Meddle", by="rhea")
+                self.world.repository.push(branch, {f"{MEDDLED}{self.act()}.py": "x\n"}, "Meddle", by="rhea")
             self.let_pass(pause)
 
     @rule(pause=st.integers(0, 100))

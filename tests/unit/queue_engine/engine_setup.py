@@ -12,6 +12,7 @@ from queue_engine.domain.facts import (
     CheckReport,
     Comparison,
     HeadPush,
+    HistoryEvent,
     LabelEvent,
     Permission,
     PullRequest,
@@ -119,6 +120,12 @@ class GitHub:
 
     async def last_labeled_event(self, _repository: object, number: int, _label: str) -> LabelEvent | None:
         return await self._answer("label_event", self.label_events.get(number))
+
+    async def history(self, *_: object) -> tuple[HistoryEvent, ...]:
+        return ()
+
+    async def has_label(self, *_: object) -> bool:
+        return True
 
     async def head_pushes(self, _repository: object, pull: PullRequest) -> tuple[HeadPush, ...]:
         pushed = (HeadPush("before", pull.head_sha, NOW - HOUR, pull.author),)

@@ -13,7 +13,7 @@ from queue_engine.domain.model import EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.effects.context import Change
-from queue_engine.effects.record import dequeue, status_of, with_pusher
+from queue_engine.effects.record import dequeue, status_of, with_author
 from queue_engine.store import Store
 from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import NOW, REPOSITORY, queue, stand
@@ -75,7 +75,7 @@ async def test_push_without_a_webhook_names_only_who_pushed_that_head(
         entry = await tx.entries.find(REPOSITORY.id, 1)
     assert entry is not None
     pull = replace(setup.github.pull, head_sha=head)
-    found = await with_pusher(setup.engine, entry, DequeueReason(Reason.HEAD_CHANGED), pull)
+    found = await with_author(setup.engine, entry, DequeueReason(Reason.HEAD_CHANGED), pull, Policy())
     assert (found.pushed, found.by, found.pushed_by_imq) == (head, by, is_own)
 
 

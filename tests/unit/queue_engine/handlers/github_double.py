@@ -9,6 +9,7 @@ from queue_engine.domain.facts import (
     CheckState,
     Commit,
     Comparison,
+    HistoryEvent,
     LabelEvent,
     Permission,
     Snapshot,
@@ -78,6 +79,12 @@ class Hub:
 
     async def last_labeled_event(self, *_: object) -> LabelEvent | None:
         return None
+
+    async def history(self, *_: object) -> tuple[HistoryEvent, ...]:
+        return ()
+
+    async def has_label(self, *_: object) -> bool:
+        return True
 
     async def own_login(self) -> str:
         return OWN

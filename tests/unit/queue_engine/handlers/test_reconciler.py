@@ -59,6 +59,9 @@ class GitHubOfLists:
     async def prepare_writes(self, repository: Repository) -> None:
         """Nothing is written."""
 
+    async def history(self, *_: object) -> tuple[()]:
+        return ()
+
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         self.read.append(number)
         return pull(number=number, open=False)
