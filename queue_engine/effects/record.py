@@ -109,7 +109,7 @@ async def with_author(
     """Return the reason with who caused it, as GitHub's history of the pull request or of its branch says.
 
     IMQ reads that only if no webhook came: it was lost, or a restored database has none of what came after its backup.
-    Raises StaleRecord if nobody removed the label, but renamed it in the repository.
+    Raises StaleRecord if the label was not removed, but renamed in the repository.
     """
     if pull is None or not (why.reason is Reason.HEAD_CHANGED or is_in_history(why.reason)):
         return why
@@ -148,7 +148,7 @@ async def _with_author_in_history(
     if made is None and why.reason is Reason.LABEL_REMOVED:
         gone = [each for each in sorted(labels) if not await github.has_label(repository, each)]
         renamed = never_set(history, pull.labels) if gone else []
-        if len(gone) == len(renamed) == 1:
+        if len(gone) == len(renamed) == 1 and has_label(entry.trusted_labels, gone):
             await follow_label(engine, repository, gone[0], renamed[0])
             raise StaleRecord(f"the label {gone[0]} was renamed before it was read")
         removed = [each for each in history if each.kind == "unlabeled" and each.label and each.at >= since]

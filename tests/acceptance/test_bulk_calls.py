@@ -231,7 +231,7 @@ async def test_given_up_job_that_had_queued_its_pull_request_is_no_failure(world
 async def test_burst_of_single_calls_meets_the_depth_limit_first_and_its_own_limit_names_the_bulk_call(
     tmp_path: Path, session: aiohttp.ClientSession
 ) -> None:
-    """P7: twenty calls fill a queue of twenty; a client that goes on learns which one call does all that."""
+    """P7: twenty calls fill a queue of twenty; a client that calls on learns which one call queues them all."""
     async with a_world(tmp_path, settings={"IMQ_MAX_QUEUE_DEPTH": "20"}) as world:
         mona = await caller(world, session)
         pulls = [world.open(f"change-{number}") for number in range(21)]

@@ -24,7 +24,7 @@ _ENDS: dict[str, tuple[str, Callable[[Any], object], str]] = {
     "push": ("head_changed", lambda pull: pull.push({"more.py": "more\n"}, by="hubot"), "pushed new commits"),
     "retarget": ("base_changed", lambda pull: pull.edit_base("release", by="hubot"), "changed the base branch"),
 }
-"""What ends a consent: its reason, what a person does, and how IMQ tells it."""
+"""What ends a consent: its reason, what a person does, and the words of the comment."""
 
 
 @pytest.mark.thorough

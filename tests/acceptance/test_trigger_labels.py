@@ -228,7 +228,7 @@ async def test_label_whose_rename_no_webhook_reported_is_still_consent(
 @pytest.mark.every_variant
 @pytest.mark.parametrize("act", ["removed", "renamed and removed", "renamed and others set", "deleted"])
 async def test_label_that_is_gone_without_a_webhook_calls_off_and_names_who_removed_it(world: World, act: str) -> None:
-    """P4, P6: only one label that nobody set, in the place of one that is not there any more, is a renamed one."""
+    """P4, P6: only one label that no one set, in the place of one that is not there any more, is a renamed one."""
     pull = world.open("only")
     pull.label(LABEL, by="mona")
     for name in ("docs", "text"):

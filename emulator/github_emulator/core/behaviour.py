@@ -47,6 +47,10 @@ class Behaviour:
     jobs_refused: str | None = None
     """Why GitHub starts no job, as for an unpaid plan: each fails after three seconds without a step or a runner, and
     this is its only annotation (AgentSystem #530, agent-governed-vaults #135); None: it starts them."""
+    renamed_base: Literal["automatic_base_change_succeeded", "base_ref_changed", ""] = "automatic_base_change_succeeded"
+    """The event of an open pull request whose base branch was renamed; empty: it has none. No source names it. GitHub's
+    "Renaming a branch" says only that it follows; the first is the event for a base that GitHub changes by itself
+    ("Issue event types")."""
     drafts: bool = True
     """Whether the repositories have draft pull requests, as some free private ones do not (cli/cli #520)."""
     draft_refusal_listed: bool = False

@@ -67,6 +67,8 @@ class GitHub:
         self.labeled: dict[str, tuple[int, ...]] = {}
         """The open pull requests by label, and who set it on each last."""
         self.label_events: dict[int, LabelEvent] = {}
+        self.events: tuple[HistoryEvent, ...] = ()
+        self.gone: tuple[str, ...] = ()
         self.pushes: tuple[HeadPush, ...] | None = None
         """The history of the head branch; None: the present head was pushed an hour ago."""
         self.meanwhile: dict[str, Meanwhile] = {}
@@ -122,10 +124,10 @@ class GitHub:
         return await self._answer("label_event", self.label_events.get(number))
 
     async def history(self, *_: object) -> tuple[HistoryEvent, ...]:
-        return ()
+        return self.events
 
-    async def has_label(self, *_: object) -> bool:
-        return True
+    async def has_label(self, _repository: object, label: str) -> bool:
+        return label not in self.gone
 
     async def head_pushes(self, _repository: object, pull: PullRequest) -> tuple[HeadPush, ...]:
         pushed = (HeadPush("before", pull.head_sha, NOW - HOUR, pull.author),)

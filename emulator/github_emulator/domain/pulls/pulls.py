@@ -206,14 +206,22 @@ class Pulls:
             self._context.timings.merged_by_push, notice, name=f"merged by push #{pull.number}"
         )
 
-    def retarget(self, repository: Repository, old: str, new: str, actor: Actor) -> None:
+    def retarget(
+        self,
+        repository: Repository,
+        old: str,
+        new: str,
+        actor: Actor,
+        *,
+        event: str = "automatic_base_change_succeeded",
+    ) -> None:
         """Aim the open pull requests on a branch at another: what GitHub does before it deletes a merged head itself.
 
         A deletion of the branch through the API closes them instead. (GitHub's page on deleting branches.)
         """
         for pull in repository.pulls.values():
             if pull.state == "open" and pull.base_branch == old:
-                self._edit_base(pull, new, actor, event="automatic_base_change_succeeded")
+                self._edit_base(pull, new, actor, event=event)
 
     def commits(self, pull: PullRequest) -> list[Commit]:
         """What the pull request brings, oldest first."""
@@ -267,7 +275,8 @@ class Pulls:
             raise _invalid("base", "custom", f"There are no new commits between base branch '{base}' and head branch")
         changes = {"base": {"ref": {"from": pull.base_branch}, "sha": {"from": pull.base_sha}}}
         pull.base_branch, pull.base_sha = base, tip
-        self.record(pull, event, actor)
+        if event:
+            self.record(pull, event, actor)
         self._events.publish(PullRequestChanged(pull, "edited", actor, details={"changes": changes}))
         self._events.publish(BaseChanged(pull, actor))
 

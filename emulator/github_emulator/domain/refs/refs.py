@@ -83,7 +83,7 @@ class Refs:
             repository.default_branch = name
             changes = {"changes": {"default_branch": {"from": branch}}}
             self._events.publish(RepositoryChanged(repository, actor, "edited", details=changes))
-        self._pulls.retarget(repository, branch, name, actor)
+        self._pulls.retarget(repository, branch, name, actor, event=self._context.behaviour.renamed_base)
         self.move(repository, branch, None, actor=actor)
 
     def check(self, repository: Repository, branch: str, sha: str | None, *, actor: Actor, force: bool) -> None:

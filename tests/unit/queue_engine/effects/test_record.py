@@ -8,7 +8,8 @@ import pytest
 from queue_engine.config.model import Policy
 from queue_engine.core.database.database import Database
 from queue_engine.domain.departure import DequeueReason
-from queue_engine.domain.facts import CheckReport, CheckState, HeadPush
+from queue_engine.domain.errors import StaleRecord
+from queue_engine.domain.facts import CheckReport, CheckState, HeadPush, HistoryEvent
 from queue_engine.domain.model import EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
@@ -77,6 +78,39 @@ async def test_push_without_a_webhook_names_only_who_pushed_that_head(
     pull = replace(setup.github.pull, head_sha=head)
     found = await with_author(setup.engine, entry, DequeueReason(Reason.HEAD_CHANGED), pull, Policy())
     assert (found.pushed, found.by, found.pushed_by_imq) == (head, by, is_own)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "gone", "labels", "found"),
+    [
+        (("merge-queue",), (), {"docs"}, Reason.LABEL_REMOVED),
+        (("merge-queue",), ("merge-queue",), {"docs"}, None),
+        (("merge-queue",), ("merge-queue",), {"docs", "text"}, Reason.LABEL_DELETED),
+        (("merge-queue",), ("merge-queue",), set[str](), Reason.LABEL_DELETED),
+        ((), ("merge-queue",), {"docs"}, Reason.LABEL_DELETED),
+    ],
+)
+async def test_label_was_renamed_only_where_one_that_no_one_set_is_in_the_place_of_one_that_is_gone(
+    sqlite_database: Database, trusted: tuple[str, ...], gone: tuple[str, ...], labels: set[str], found: Reason | None
+) -> None:
+    """P4: GitHub may show an older history, without the removal, and without the label that came in its place."""
+    setup = Setup(Store(sqlite_database))
+    await setup.front(trusted_labels=trusted)
+    setup.github.events, setup.github.gone = (HistoryEvent("labeled", NOW, "mona", "merge-queue"),), gone
+    async with setup.store.reading() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+    assert entry is not None
+    pull = replace(setup.github.pull, labels=frozenset(labels))
+    left = with_author(setup.engine, entry, DequeueReason(Reason.LABEL_REMOVED), pull, Policy())
+    if found is None:
+        with pytest.raises(StaleRecord):
+            await left
+    else:
+        assert (await left).reason is found
+    async with setup.store.reading() as tx:
+        kept = await tx.entries.find(REPOSITORY.id, 1)
+    assert kept is not None
+    assert kept.trusted_labels == (trusted if found is not None else ("docs",))
 
 
 @pytest.mark.parametrize(
