@@ -58,6 +58,8 @@ _EVERY = "Where no check is required, IMQ waits for every check that reports, an
 _LABELER = "IMQ has no such condition. Have a workflow set the trigger label where it holds."
 _OWNERS = "Name the people or teams in CODEOWNERS; GitHub's rule for pull requests then requires their review."
 
+_STRICT = "IMQ has no alternatives: it requires this of every pull request, also where another alternative holds."
+
 _REVIEWS = "IMQ counts approvals (`require.approvals`), and obeys the rules of GitHub; it has no such condition."
 _NARROW = {
     "author": "Several rules let pull requests in, and `require.authors` would hold for all of them. Have Dependabot, "
@@ -86,6 +88,8 @@ class Conditions:
         """Labels that choose the method: a rule without them is for the others, and blocks none."""
         self._named: list[Branches] = []
         self._everywhere = False
+        self.of_queues: Branches = ()
+        """The base branches of all queues, where each queue names some: no other pull request lands."""
         self._has_label = False
         """Whether a rule that queues asks for a label, also for one that alone queues nothing."""
         self._later: list[tuple[Place, list[str], Branches, bool]] = []
@@ -125,7 +129,8 @@ class Conditions:
             elif text not in self._made.notes:
                 self._made.notes.append(text)
 
-    def queue(self, place: Place, conditions: Any, *, by_itself: bool) -> None:
+    def queue(self, place: Place, conditions: Any, *, by_itself: bool) -> Branches:
+        """Convert conditions of a queue; return the base branches that they name."""
         leaves = list(_flat(place, conditions))
         branches = self._bases(leaves)
         if by_itself and branches:
@@ -140,6 +145,7 @@ class Conditions:
                 self._leaf(at, each, branches)
         if not _has_values(conditions):
             self._made.same(place, "It has no condition.")
+        return branches
 
     def finish(self) -> None:
         """Decide what could be decided only after all rules."""
@@ -152,9 +158,10 @@ class Conditions:
                 self._made.missing(at, text)
             else:
                 self._trigger(at, labels, branches, whole=whole)
-        if self._named and not self._everywhere:
+        named = self._named if self._named and not self._everywhere else [self.of_queues] if self.of_queues else []
+        if named:
             self._made.put((), "enabled", False)
-            for branches in self._named:
+            for branches in named:
                 self._made.put((), "enabled", True, branches=branches)
 
     def triggers(self, conditions: Any) -> list[str]:
@@ -193,7 +200,8 @@ class Conditions:
         """Whether a condition narrows a rule in a way that IMQ cannot follow."""
         if isinstance(leaf, dict):
             authors = self.alone and _alternatives(leaf, "author", ("=",))
-            return not (_labels(leaf) or _alternatives(leaf, "base", ("=", "~=")) or _one_check(leaf) or authors)
+            bases = _alternatives(leaf, "base", ("=", "~="))
+            return not (_labels(leaf) or bases or _one_check(leaf) or _strict(leaf) or authors)
         found = parsed(leaf)
         if found is not None and self.alone and _required(found, self._made):
             return False
@@ -219,6 +227,9 @@ class Conditions:
             self._made.put(at, "require.authors", [name for _, name in authors], branches=branches)
         elif name := _one_check(leaf):
             self._made.put(at, "checks.required", [name], branches=branches)
+        elif strict := _strict(leaf):
+            for key, value in strict:
+                self._made.put(at, key, value, _STRICT, branches, most=key == "require.approvals")
         elif "or" in leaf:
             text = "IMQ's rules hold all together: it has no alternatives. Have a workflow set the trigger label."
             self._made.missing(at, text)
@@ -280,6 +291,8 @@ class Conditions:
         counts = found.counted and not found.negated
         if found.is_none or (found.negated and found.attribute != "check-success") or counts:
             self._made.find(at, Verdict.NEARLY, _EVERY)
+        elif found.negated or found.attribute not in _PASSING:
+            self._made.missing(at, "IMQ lands what passes: it has no condition that a check fails, or has not ended.")
         else:
             self._made.missing(at, "IMQ requires checks by name, not by pattern: list each in `checks.required`.")
 
@@ -429,6 +442,31 @@ def _one_check(leaf: Any) -> str:
         for each in found
     }
     return names.pop() if len(names) == 1 else ""
+
+
+def _strict(leaf: Any) -> list[tuple[str, Any]]:
+    """Return the checks and approvals that one of several alternatives asks for, and nothing beside them.
+
+    They are required of every pull request, so that none lands without what Mergify asked for. Where another
+    alternative is about checks, too, both may never hold.
+    """
+    parts = leaf.get("or") if isinstance(leaf, dict) and list(leaf) == ["or"] else None
+    read = [[parsed(each) for _, each in _flat((), part)] for part in parts] if isinstance(parts, list) else []
+    asked = [[_demand(each) for each in part] for part in read]
+    strict = [[each for each in part if each] for part in asked if part and all(part)]
+    others = [each for part, demands in zip(read, asked, strict=True) if not all(demands) for each in part]
+    of_checks = any(each is None or each.attribute.startswith(("check", "status-")) for each in others)
+    return strict[0] if len(strict) == 1 and not of_checks else []
+
+
+def _demand(found: Condition | None) -> tuple[str, Any] | None:
+    """Return the key of IMQ that requires a check, or a number of approvals."""
+    if found is None or found.negated:
+        return None
+    if found.attribute in _PASSING and found.operator == "=" and not found.counted:
+        return "checks.required", [found.value]
+    least = int(found.value[:4]) if found.operator == ">=" and found.value.isdecimal() else 0
+    return ("require.approvals", min(least, 10)) if found.attribute == "approved-reviews-by" and least else None
 
 
 _GLOB = re.compile(r"\.[*+]|\\d\+?|\[0-9\]\+?|\\[./-]|[\w/-]")

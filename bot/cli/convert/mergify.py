@@ -106,13 +106,13 @@ class _Mergify:
             self.conditions.ask(conditions)
         self.conditions.choosing = {name for name, methods in self._methods_of_labels().items() if len(methods) == 1}
 
-    def _entrances(self) -> list[tuple[Any, Any]]:
-        """Return conditions and options of each action that lets pull requests into a queue."""
+    def _entrances(self, names: tuple[str, ...] = ("queue", "merge")) -> list[tuple[Any, Any]]:
+        """Return conditions and options of each action that lets pull requests into a queue, or merges at once."""
         found = self.value.get("pull_request_rules")
         rules = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         actions = [(each.get("conditions"), each.get("actions")) for each in rules]
         landing = [(when, each) for when, each in actions if isinstance(each, dict)]
-        return [(when, each[name]) for when, each in landing for name in ("queue", "merge") if name in each]
+        return [(when, each[name]) for when, each in landing for name in names if name in each]
 
     def _method(self, options: Any) -> str:
         """Return the method by which a rule lands: its own, or that of the queue that it names."""
@@ -221,13 +221,17 @@ class _Mergify:
     def _queue_rules(self, place: Place, rules: Any) -> None:
         found = [(i, each) for i, each in enumerate(rules if isinstance(rules, list) else ()) if isinstance(each, dict)]
         self.conditions.alone = len(found) == 1
+        named: list[set[str]] = []
         # The first value of a key counts, and most pull requests go to the queue `default`.
         for index, rule in sorted(found, key=lambda each: each[1].get("name") != "default"):
             here = (*place, index)
             self._options(here, {name: each for name, each in rule.items() if name not in _CONDITIONS})
-            for name in _CONDITIONS:
-                if name in rule:
-                    self.conditions.queue((*here, name), rule[name], by_itself=rule.get("autoqueue") is True)
+            by_itself = rule.get("autoqueue") is True
+            asked = [name for name in _CONDITIONS if name in rule]
+            bases = [self.conditions.queue((*here, name), rule[name], by_itself=by_itself) for name in asked]
+            named.append({branch for each in bases for branch in each})
+        if all(named) and not self._entrances(("merge",)):
+            self.conditions.of_queues = tuple(sorted(set().union(*named)))
 
     def _merge_queue(self, place: Place, options: Any) -> None:
         self._options(place, options)

@@ -1,11 +1,13 @@
 """Convert a ruleset of GitHub with a merge queue. Source: GitHub's REST reference, "repos/rules"."""
 
+import re
 from typing import Any
 
 from bot.cli.convert.conversion import Conversion, Source, Verdict, duration, gh_api
 from queue_engine.config.document import Place
 
 _QUEUE = "merge_queue"
+_CHECKS = "required_status_checks"
 _WAITS = "GitHub waits for the least number of pull requests, IMQ until the train is full."
 _NOTES = (
     "GitHub's own queue and IMQ exclude each other: turn GitHub's off by the report's command when you switch.",
@@ -13,9 +15,12 @@ _NOTES = (
 )
 _NO_QUEUE = "The ruleset has no merge queue, so the file sets nothing: IMQ's defaults count, and IMQ obeys the rules."
 _NO_ID = "The export has no id: `gh api '{rulesets}'` lists the ids, one of which replaces RULESET_ID in the command."
-_SHARED = "The ruleset is the organisation's: the command turns GitHub's queue off in all repositories that it names."
+_SHARED = "The ruleset is the organisation's: the command changes the rules of all repositories that it names."
 _OFF = "GitHub's queue is off with its ruleset. The file switches IMQ's on: `enabled: false` keeps it off."
 _OBEYED = "It stays on GitHub, and IMQ obeys it."
+_OF_OTHERS = re.compile(r"Mergify Merge (?:Protections|Queue)|kodiakhq: status")
+"""Checks of other products. Sources: repositories that require Mergify's, and Kodiak's code (`CHECK_RUN_NAME`)."""
+_FOREIGN = "Another merge queue reports this check, and nothing does without it. The report's command removes it."
 _OF_TAGS = "It stays on GitHub, and concerns tags alone: IMQ makes none."
 _CLOSED = "It stays on GitHub, and lets IMQ land nothing, unless `bypass_actors` names IMQ's App."
 
@@ -46,17 +51,36 @@ def convert(source: Source) -> Conversion:
             made.find(place, Verdict.NEARLY, _CLOSED)
         else:
             made.same(place, _OF_TAGS if value.get("target") == "tag" else _OBEYED)
+            for at in _foreign(rule):
+                made.find((*place, "parameters", _CHECKS, at), Verdict.ELSEWHERE, _FOREIGN)
     if not rules:
         made.same(("rules",), "It has no rule.")
     if queues:
         made.notes += _NOTES
-        _remove_queue(made, [each for each in rules if _kind(each) != _QUEUE])
     else:
         made.notes.append(_NO_QUEUE)
+    if queues or any(map(_foreign, rules)):
+        _replace_rules(made, [each for each in map(_without_foreign, rules) if _kind(each) not in (_QUEUE, None)])
     return made
 
 
-def _remove_queue(made: Conversion, kept: list[Any]) -> None:
+def _foreign(rule: object) -> list[int]:
+    """Return which of the checks that a rule requires are those of another merge queue."""
+    parameters = rule.get("parameters") if isinstance(rule, dict) else None
+    checks = parameters.get(_CHECKS) if isinstance(parameters, dict) else None
+    names = [each.get("context") if isinstance(each, dict) else None for each in checks or ()]
+    return [at for at, name in enumerate(names) if isinstance(name, str) and _OF_OTHERS.fullmatch(name)]
+
+
+def _without_foreign(rule: Any) -> Any:
+    """Return a rule without the checks of other merge queues; None if it requires no others."""
+    if not (foreign := _foreign(rule)):
+        return rule
+    checks = [each for at, each in enumerate(rule["parameters"][_CHECKS]) if at not in foreign]
+    return rule | {"parameters": rule["parameters"] | {_CHECKS: checks}} if checks else None
+
+
+def _replace_rules(made: Conversion, kept: list[Any]) -> None:
     """Write the command that leaves the ruleset these rules, or deletes it if there are none."""
     value = made.source.value
     conditions, number = value.get("conditions"), value.get("id")

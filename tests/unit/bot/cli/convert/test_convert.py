@@ -455,6 +455,81 @@ def test_convert_of_a_ruleset_says_what_is_peculiar_to_it(convert: Convert, case
     assert any("tags alone" in each["text"] for each in report["values"]) is (case == "tags")
 
 
+ALTERNATIVES = r"""
+pull_request_rules:
+  - name: land
+    conditions:
+      - label=ready
+      - or: [check-success=integration, label=skip integration]
+      - or:
+          - label=trusted
+          - and: ["#approved-reviews-by>=2", check-success=review]
+      - or: [check-success=fast, check-success=slow]
+      - or: [check-success=docs, check-pending=docs]
+      - -check-success=broken
+    actions: {queue: {}}
+"""
+
+
+def test_convert_requires_the_checks_and_approvals_that_a_label_may_replace(convert: Convert) -> None:
+    """A conversion never lands what Mergify kept out: of alternatives, IMQ requires what people cannot set by hand."""
+    result = convert(".mergify.yml", ALTERNATIVES, "--json")
+    file = parse(Path(".github/imq.yml").read_text()).value
+    assert file["checks"]["required"] == ["integration", "review"]
+    assert file["require"]["approvals"] == 2
+    found = verdicts(result)
+    conditions = "pull_request_rules[0].conditions"
+    assert found[f"{conditions}[1].or[1]"] == ("nearly", "checks.required")
+    assert found[f"{conditions}[2].or[0]"][0] == "nearly"
+    # Two checks of which one suffices may never report both, and nothing waits for a check to fail.
+    assert found[f"{conditions}[3].or[0]"] == found[f"{conditions}[4].or[0]"] == ("not there", "")
+    texts = {each["place"]: each["text"] for each in json.loads(result.stdout)["values"]}
+    assert "lands what passes" in texts[f"{conditions}[5]"]
+    # The other alternatives keep the label from queueing: IMQ cannot follow them.
+    assert "trigger_labels" not in file
+    followed = "\n".join(line for line in ALTERNATIVES.splitlines() if "fast" not in line and "docs" not in line)
+    convert(".mergify.yml", followed, "--force")
+    assert parse(Path(".github/imq.yml").read_text()).value["trigger_labels"] == ["ready"]
+
+
+@pytest.mark.parametrize(
+    ("action", "bases", "enabled"),
+    [("queue", ("main", "base~=^v"), False), ("queue", ("main", ""), True), ("merge", ("main", "lts"), True)],
+    ids=["all queues name bases", "one queue has any", "merges beside the queues"],
+)
+def test_convert_switches_off_the_branches_that_no_queue_takes(
+    convert: Convert, action: str, bases: tuple[str, str], enabled: bool
+) -> None:
+    """A rule without a base admits what its queue may land: no pull request to any other branch."""
+    named = [base if "=" in base else f"base={base}" for base in bases if base]
+    queues = [{"name": f"q{at}", "queue_conditions": [each]} for at, each in enumerate(named)]
+    queues += [{"name": "any"}] * (len(named) < len(bases))
+    rules = [{"name": "land", "conditions": ["label=go"], "actions": {action: {}}}]
+    convert(".mergify.yml", json.dumps({"queue_rules": queues, "pull_request_rules": rules}))
+    file = parse(Path(".github/imq.yml").read_text()).value
+    assert file.get("enabled", True) is enabled
+    taken = {name for each in file.get("branches", []) if each.get("enabled") for name in each["match"]}
+    assert taken == (set() if enabled else {"main", "v**"})
+
+
+@pytest.mark.parametrize("others", [[{"context": "build"}], []], ids=["beside others", "alone"])
+def test_convert_of_a_ruleset_removes_the_check_of_a_merge_queue_that_goes(
+    convert: Convert, others: list[dict[str, str]]
+) -> None:
+    """Mergify's or Kodiak's own check reports no more; the command leaves the ruleset what else it requires."""
+    foreign = [{"context": "Mergify Merge Protections", "integration_id": 10562}, {"context": "kodiakhq: status"}]
+    checks = {"type": "required_status_checks", "parameters": {"required_status_checks": [*others, *foreign]}}
+    rules = RULESET | {"rules": [{"type": "deletion"}, checks]}
+    result = convert("rules.json", json.dumps(rules), "rules.json", "--json")
+    found, at = verdicts(result), "rules[1].parameters.required_status_checks"
+    assert [found[f"{at}[{len(others) + each}].context"] for each in (0, 1)] == [("elsewhere", "")] * 2
+    left: list[dict[str, Any]] = [{"type": "deletion"}]
+    if others:
+        assert found[f"{at}[0].context"] == ("same", "")
+        left.append({"type": "required_status_checks", "parameters": {"required_status_checks": others}})
+    assert json.loads(json.loads(result.stdout)["command"].splitlines()[1])["rules"] == left
+
+
 def leaves(value: Any) -> int:
     """Count the values that have none below them."""
     below = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
