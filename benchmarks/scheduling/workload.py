@@ -22,6 +22,7 @@ from benchmarks.scheduling.report import cell_name, figure, table
 from bot.cli.replay.policies import Bors, Chain, Tide, TrainPolicy
 from bot.cli.replay.simulation import Policy
 from bot.cli.replay.truth import Truth
+from queue_engine.domain.policy import MOST_MEMBERS
 
 DEFAULT = Path(__file__).parents[1] / "workloads" / "flaky.toml"
 
@@ -61,10 +62,13 @@ class Trains(_Part):
 
     rules: Literal["imq"]
     runs: Count | None = None
+    max_size: int = Field(MOST_MEMBERS, ge=1, le=MOST_MEMBERS)
+    fill_minutes: float | None = Field(None, gt=0, le=60)
 
     def policy(self, truth: Truth) -> Policy:
         """Return it for one team, whose usual run it learns."""
-        return TrainPolicy(truth.slots, truth.minutes, learns=True)
+        most, wait = self.max_size, self.fill_minutes
+        return TrainPolicy(truth.slots, truth.minutes, learns=True, most=most, fill_minutes=wait)
 
 
 class Chained(_Part):

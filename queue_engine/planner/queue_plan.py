@@ -23,7 +23,7 @@ from queue_engine.planner.check_limits import waits_for_start
 from queue_engine.planner.decide import decide
 from queue_engine.planner.trains.memory import Memory, TrainWait, find_run
 from queue_engine.planner.trains.model import Member, Plan, TrainRun, Trains
-from queue_engine.planner.trains.plan import failure_ejects, plan
+from queue_engine.planner.trains.plan import failure_ejects, incomplete, plan
 from queue_engine.planner.trains.transitions import removed
 from queue_engine.rules.blockers import (
     blockers_of,
@@ -256,10 +256,7 @@ def filling(memory: Memory, found: Members, free: Collection[int], policy: Polic
     the queue has no room.
     """
     trains = visible(memory, ahead_of_tested_alone(memory, free))
-    known = {member for run in (*trains.runs, *trains.passed) for member in run.content}
-    known |= {member for run in trains.failures for member in run.suspects}
-    fresh = [each for each in trains.queue if not each.qualified and each.id not in known]
-    if policy.trains.fill_wait is None or not 0 < len(fresh) < policy.trains.max_size:
+    if policy.trains.fill_wait is None or not (fresh := incomplete(trains)):
         return TrainWait()
     waiting = {each.id for each in fresh}
     hurried = any(each.hotfix for each in found.room if each.number in waiting)
@@ -399,6 +396,7 @@ def follow_queue(memory: Memory, entries: Iterable[Entry], policy: Policy) -> Me
         queue=queue,
         slots=slots(memory, policy.trains),
         most=policy.trains.max_size,
+        fills=policy.trains.fill_wait is not None,
         splits_singly=policy.trains.split is TrainSplit.SINGLE,
     )
     alone = {each.number: memory.tested_alone[each.number] for each in ordered if memory.tests_alone(each)}

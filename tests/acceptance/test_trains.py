@@ -37,7 +37,7 @@ async def test_five_pull_requests_land_with_one_ci_run(world: World) -> None:
 
 async def test_train_waits_until_it_is_full_or_its_limit_is_over(tmp_path: Path) -> None:
     """The third makes it full; a fourth alone waits for ten minutes, and says so."""
-    async with a_train_world(tmp_path, trains="{candidates: push, max_size: 3, fill_wait: 10m}") as world:
+    async with a_train_world(tmp_path, trains="{candidates: push, runs: 4, max_size: 3, fill_wait: 10m}") as world:
         pulls = await ready(world, "a", "b", "c", "d")
         before = commits_tested(world)
         queue_all(pulls[:2])

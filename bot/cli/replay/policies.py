@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Start
+from bot.cli.replay.simulation import Action, Cancel, Eject, Land, Start, Wait
+from queue_engine.domain.policy import MOST_MEMBERS
 from queue_engine.planner.trains.model import Member, NewRun, TrainRun, Trains
-from queue_engine.planner.trains.plan import plan
+from queue_engine.planner.trains.plan import incomplete, plan
 from queue_engine.planner.trains.transitions import ejected, run_cancelled, run_failed, run_landed, run_passed
 
 _DURATIONS_KEPT = 20
@@ -13,10 +14,22 @@ _DURATIONS_KEPT = 20
 class TrainPolicy:
     """IMQ's policy."""
 
-    def __init__(self, slots: int, minutes: float, *, learns: bool = False) -> None:
-        """Begin with an empty queue whose runs usually take so many minutes; `learns`: until some have ended."""
-        self.trains = Trains(slots, minutes)
+    def __init__(
+        self,
+        slots: int,
+        minutes: float,
+        *,
+        learns: bool = False,
+        most: int = MOST_MEMBERS,
+        fill_minutes: float | None = None,
+    ) -> None:
+        """Begin with an empty queue whose runs usually take so many minutes; `learns`: until some have ended.
+
+        `most` and `fill_minutes` are the configuration's `trains.max_size` and `trains.fill_wait`.
+        """
+        self.trains = Trains(slots, minutes, most=most, fills=fill_minutes is not None)
         self._learns = learns
+        self._fill_minutes = fill_minutes
         self._durations: list[float] = []
         self._due: list[Action | NewRun] = []
         self._starting: NewRun | None = None
@@ -24,6 +37,8 @@ class TrainPolicy:
     def arrived(self, pull: int, now: float) -> None:
         """Queue it last."""
         self.trains = replace(self.trains, queue=(*self.trains.queue, Member(pull, now)))
+        if self._fill_minutes:
+            self._due.append(Wait(now + self._fill_minutes))
 
     def started(self, run: int, content: tuple[int, ...], now: float) -> None:
         assert self._starting is not None
@@ -54,7 +69,11 @@ class TrainPolicy:
         return action
 
     def _plan(self, now: float) -> None:
-        made = plan(self.trains, now)
+        waiting = incomplete(self.trains) if self._fill_minutes else ()
+        if waiting and waiting[0].since + (self._fill_minutes or 0) <= now:
+            waiting = ()
+        queue = tuple(each for each in self.trains.queue if each not in waiting)
+        made = plan(replace(self.trains, queue=queue), now)
         if made.land is not None:
             self._due.append(Land(made.land.id))
         self._due += [Eject(each) for each in made.eject]

@@ -39,7 +39,14 @@ class Eject:
     pull: int
 
 
-Action = Start | Cancel | Land | Eject
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Ask again at this minute, also if nothing happens until then."""
+
+    until: float
+
+
+Action = Start | Cancel | Land | Eject | Wait
 
 
 class Policy(Protocol):
@@ -138,6 +145,8 @@ class Simulation:
         """Tell the policy what happens now; returns whether it is anything: runs may have been cancelled."""
         if kind == "end" and number not in self._active:
             return False
+        if kind == "wait":
+            return True
         if kind == "arrival":
             self.truth.arrive(number, self._since)
             self._since[number] = self.now
@@ -161,6 +170,8 @@ class Simulation:
                     self._land(run)
                 case Eject(pull):
                     self._eject(pull)
+                case Wait(until):
+                    heapq.heappush(self._events, (until, self._order, "wait", 0))
 
     def _actions(self) -> Iterator[Action]:
         while (action := self.policy.action(self.now)) is not None:

@@ -164,6 +164,8 @@ class Trains:
     saved_by_agents: float = 0.0
     most: int = MOST_MEMBERS
     """How many members a run may test, those beneath them aside."""
+    fills: bool = False
+    """Whether members wait for a fuller run. What they waited for is one run, not a part for each free slot."""
     splits_singly: bool = False
     """Whether a run tests only one of the members that failed together."""
     checks: Mapping[str, Rate] = field(default_factory=dict)

@@ -87,7 +87,8 @@ class _Choice:
             elif not preempting and (carried := self._combined(anchor, work)):
                 new = [_run(anchor, carried)]
             else:
-                new = self._tests(work, anchor, ceil(max(most, len(work)) / free)) if work else []
+                share = 1 if self.trains.fills else free
+                new = self._tests(work, anchor, ceil(max(most, len(work)) / share)) if work else []
             new = [self._whole(each) for each in new]
             # What has passed waits for a better run to end, and lands then. No run repeats one under way.
             if new := [each for each in new if frozenset(each.content) not in known]:
@@ -244,6 +245,14 @@ def affordable(trains: Trains, now: float) -> int:
     if any(each.since > now - trains.usual_seconds for each in trains.queue):
         return trains.slots
     return min(trains.slots, max(1, trains.slots // _LEAST_PART, int(trains.saved)))
+
+
+def incomplete(trains: Trains) -> tuple[Member, ...]:
+    """Return the members that no run has tested, where a run may test more."""
+    known = {member for run in (*trains.runs, *trains.passed) for member in run.content}
+    known |= {member for run in trains.failures for member in run.suspects}
+    fresh = tuple(each for each in trains.queue if not each.qualified and each.id not in known)
+    return fresh if len(fresh) < trains.most else ()
 
 
 def in_order(some: Sequence[int], members: Mapping[int, Member]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ flakes = 0.0
 runs = 4
 [policies]
 IMQ.rules = "imq"
+"IMQ, patient" = { rules = "imq", max_size = 4, fill_minutes = 20 }
 "Zuul-like" = { rules = "chain", window = 20, adaptive = true }
 "Trunk-like" = { rules = "chain", window = 20, group = 4, later_clears = true }
 "bors-like" = { rules = "batch", most = 8 }
@@ -47,11 +48,14 @@ def test_file_compares_every_kind_of_rules_and_judges_imq(tmp_path: Path) -> Non
     assert result.exit_code == 0, result.output
     shown = json.loads(run(tmp_path, EVERY_KIND, "--json").stdout)
     assert [*shown["policies"]] == [
-        ORACLE, "IMQ", "Zuul-like", "Trunk-like", "bors-like", "Tide-like", "one by one",
+        ORACLE, "IMQ", "IMQ, patient", "Zuul-like", "Trunk-like", "bors-like", "Tide-like", "one by one",
     ]  # fmt: skip
     for name, figures in shown["policies"].items():
         assert f"| {name} | " in result.stdout
         assert (figures["red_base"], figures["unresolved"], figures["landed"] > 40) == (0, 0, True), name
+    patient, ours = shown["policies"]["IMQ, patient"], shown["policies"]["IMQ"]
+    assert patient["runs_per_landing"] < ours["runs_per_landing"]
+    assert ours["p50_minutes"] < patient["p50_minutes"] < ours["p50_minutes"] + 20
     assert shown["policies"]["one by one"]["p95_minutes"] > shown["policies"]["IMQ"]["p95_minutes"]
     assert [(each["name"], each["missed"]) for each in shown["goals"]] == [("innocents per 100", False)]
     assert run(tmp_path, EVERY_KIND).stdout == result.stdout

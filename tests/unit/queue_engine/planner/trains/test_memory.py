@@ -77,6 +77,7 @@ def test_memory_is_read_as_it_was_written() -> None:
             failures=(FailingRun(frozenset({2}), frozenset({1, 2}), 3, False),),
             saved=-2.5,
             most=5,
+            fills=True,
             splits_singly=True,
         ),
         heads={1: ("e1", "h1")},

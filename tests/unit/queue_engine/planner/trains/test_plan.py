@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from queue_engine.planner.trains.model import Estimates, FailingRun, Member, Plan, Rate, TrainRun, Trains
-from queue_engine.planner.trains.plan import affordable, failure_ejects, plan
+from queue_engine.planner.trains.plan import affordable, failure_ejects, incomplete, plan
 from queue_engine.planner.trains.suspicion import weigh
 from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
@@ -51,6 +51,24 @@ def test_probable_failures_are_tested_side_by_side() -> None:
     contents = [run.content for run in driver.trains.runs]
     assert len(contents) == 4
     assert not any(set(one) & set(other) for one in contents for other in contents if one is not other)
+
+
+def test_members_that_waited_for_a_fuller_run_are_one_run() -> None:
+    """Free slots part those that did not wait; parts would undo what the others waited for."""
+    for fills, contents in ((False, [(1,), (1, 2), (1, 2, 3)]), (True, [(1, 2, 3)])):
+        driver = Driver(replace(trains(3, slots=4), fills=fills))
+        driver.settle()
+        assert sorted(run.content for run in driver.trains.runs) == contents
+
+
+def test_members_wait_only_until_a_run_has_all_that_it_may_test() -> None:
+    """Those that a run tests, that passed or that are suspected wait for no others."""
+    queue = replace(trains(4), most=3)
+    assert [each.id for each in incomplete(queue)] == []
+    tested = queue.with_run(TrainRun(1, (1, 2), frozenset({1, 2}), 0.0))
+    assert [each.id for each in incomplete(tested)] == [3, 4]
+    assert [each.id for each in incomplete(run_failed(tested, tested.runs[0]))] == [3, 4]
+    assert [each.id for each in incomplete(run_passed(tested, tested.runs[0], 1.0))] == [3, 4]
 
 
 def test_members_that_come_one_by_one_are_nested() -> None:
