@@ -18,6 +18,7 @@ from benchmarks.stage import a_stage
 from benchmarks.table import Row, seconds_text, timed
 from bot.process.wiring import Bot
 from bot.settings.environment import load_settings
+from queue_engine.config.document import as_json
 from queue_engine.core.database.database import Database
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.run import Run, RunState
@@ -142,7 +143,8 @@ async def _fill(database: Database, clock: SharedClock, count: int, depth: int, 
         for number in range(count):
             repository = Repository(10_000 + number, "acme", f"r{number}", installation)
             queue = await tx.queues.find_or_create(repository, "main", now)
-            file = ConfigFile(_text(number))
+            text = _text(number)
+            file = ConfigFile(text, parsed=None if text is None else as_json(text))
             await tx.configuration_files.put(f"{repository.id}:main", 0, file, now)
             for place in range(depth):
                 entry = await tx.entries.add(

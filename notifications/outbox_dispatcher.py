@@ -109,21 +109,24 @@ class OutboxDispatcher:
         """Send all due items; whether any was. Those of a fault of the database come back when their leases end."""
         chains: _Chains = {}
         sent, failed, under_way = False, list[BaseException](), set[asyncio.Task[bool]]()
-        more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))
+        more, claims = asyncio.create_task(self._woken.wait(_LONGEST_WAIT)), True
         try:
             while True:
                 try:
                     # A burst may begin with one item, and one may hang: others come meanwhile.
-                    claimed = [] if failed else await self._claim(self._concurrency - len(under_way))
+                    claims = not failed and (claims or await self._is_left())
+                    claimed = await self._claim(self._concurrency - len(under_way)) if claims else []
                     under_way |= {asyncio.create_task(self._serve(chains, item)) for item in claimed}
                 except Exception as error:
                     failed.append(error)
                 if not under_way:
                     break
                 await asyncio.wait({*under_way, more}, return_when=asyncio.FIRST_COMPLETED)
-                if more.done():
-                    more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))
                 ended = {task for task in under_way if task.done()}
+                claims = bool(ended)
+                if more.done():
+                    claims = claims or more.result() is not False
+                    more = asyncio.create_task(self._woken.wait(_LONGEST_WAIT))
                 under_way -= ended
                 failed += [raised for task in ended if (raised := task.exception()) is not None]
                 sent |= any(task.result() for task in ended if task.exception() is None)
@@ -142,6 +145,11 @@ class OutboxDispatcher:
     async def next_due(self) -> datetime | None:
         """Return when the next item is due, which may be in the past; None without items."""
         return await self._store.read(lambda tx: tx.outbox.next_due())
+
+    async def _is_left(self) -> bool:
+        """Whether an item is due that another process, which does its own first, has left for a while."""
+        due = await self.next_due()
+        return due is not None and due + self._woken.delay <= self._clock.now()
 
     async def _claim(self, at_most: int) -> list[OutboxItem]:
         """Claim due items in one transaction, so many at most."""

@@ -12,7 +12,7 @@ counts as removed in the meantime.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ import structlog
 from cachetools import LRUCache, TLRUCache
 
 from bot.gateway.people import KnownTeams
-from queue_engine.config.document import MAX_CHARACTERS, ConfigError
+from queue_engine.config.document import MAX_CHARACTERS, ConfigError, as_json
 from queue_engine.config.file import Config, labels_of, policy_for, queue_only_labels_of
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import declared_mode, read
@@ -98,26 +98,27 @@ class ConfigReader:
         self._parsed: LRUCache[bytes, Config] = LRUCache(_MOST_PARSED)
         """Valid files by the hash of their text: repositories of one owner often have the same one."""
 
-    async def read_ahead(self, texts: Collection[str]) -> None:
-        """Parse these texts together in one thread, so that `parse` finds the valid ones parsed."""
-        new = {key: text for text in texts if (key := _key(text)) not in self._parsed}
+    async def read_ahead(self, files: Iterable[ConfigFile]) -> None:
+        """Parse these files together in one thread, so that `parse` finds the valid ones parsed."""
+        texts = {found.text: found.parsed for found in files if found.text is not None}
+        new = {key: (text, parsed) for text, parsed in texts.items() if (key := _key(text)) not in self._parsed}
         if new:
             self._parsed.update(await asyncio.to_thread(self._valid_ones, new))
 
-    def _valid_ones(self, texts: Mapping[bytes, str]) -> Mapping[bytes, Config]:
+    def _valid_ones(self, texts: Mapping[bytes, tuple[str, str | None]]) -> Mapping[bytes, Config]:
         found = {}
-        for key, text in texts.items():
+        for key, (text, parsed) in texts.items():
             with suppress(ConfigError):  # `parse` says what is wrong.
-                found[key] = read(text, self._defaults)
+                found[key] = read(text, self._defaults, parsed=parsed)
         return found
 
-    async def _valid(self, text: str) -> Config:
+    async def _valid(self, text: str, parsed: str | None) -> Config:
         """Return the parsed file. Raises ConfigError."""
         key = _key(text)
         config = self._parsed.get(key)
         if config is None:
             # In a thread, because a hostile file may take half a second.
-            config = self._parsed[key] = await asyncio.to_thread(read, text, self._defaults)
+            config = self._parsed[key] = await asyncio.to_thread(read, text, self._defaults, parsed=parsed)
         return config
 
     async def parse(self, file: File, found: ConfigFile) -> Found | None:
@@ -131,7 +132,7 @@ class ConfigReader:
             assert found.unreadable is not None
             return self._broken(file, (f" {found.unreadable.removeprefix(FILE).strip()}",))
         try:
-            config = await self._valid(found.text)
+            config = await self._valid(found.text, found.parsed)
         except ConfigError as error:
             mode = declared_mode(found.text)
             return self._broken(file, tuple(f", {problem}" for problem in error.problems), mode)
@@ -291,7 +292,7 @@ class Policies:
         generations = {row: generation for row, (_, generation) in files.items()}
         async with self._store.reading() as tx:
             shared = _as_much_as_one_file(await tx.configuration_files.some(generations, since=now - _SHARED_FOR))
-        await self._reader.read_ahead([loaded.text for loaded in shared.values() if loaded.text is not None])
+        await self._reader.read_ahead(shared.values())
         for row, loaded in shared.items():
             file, generation = files[row]
             found = await self._reader.parse(file, loaded)
@@ -319,10 +320,11 @@ class Policies:
             # What is nearly too old would be read again by each job of a sweep.
             known = await tx.configuration_files.some(of_rows, since=now - _SHARED_FOR / 2)
         unknown = [each for each in repositories if rows[each.id] not in known]
-        found = await self._files.configurations(unknown) if unknown else {}
+        texts = await self._files.configurations(unknown) if unknown else {}
+        found = await _parsed_once(ConfigFile(text) for text in texts.values())
         async with self._store.transaction() as tx:
-            for each, text in found.items():
-                await tx.configuration_files.put(rows[each], generations[each], ConfigFile(text), now)
+            for each, file in zip(texts, found, strict=True):
+                await tx.configuration_files.put(rows[each], generations[each], file, now)
 
     def _uncached(self, wanted: Sequence[PolicyKey]) -> dict[str, tuple[File, int]]:
         """Return the files of these policies that are not cached, with their generations, by their rows."""
@@ -434,9 +436,17 @@ class Policies:
         since = max(now - _SHARED_FOR, self._forgotten.get(row, now - _SHARED_FOR))
         found = await self._store.read(lambda tx: tx.configuration_files.find(row, generation, since=since))
         if found is None:
-            found = await fetch()
+            (found,) = await _parsed_once([await fetch()])
             await self._store.write(lambda tx: tx.configuration_files.put(row, generation, found, now))
         return found
+
+
+async def _parsed_once(files: Iterable[ConfigFile]) -> Sequence[ConfigFile]:
+    """Parse each text of these files for all processes, in a thread, because a hostile one may take half a second."""
+    files = tuple(files)
+    texts = {found.text for found in files if found.text is not None}
+    parsed = await asyncio.to_thread(lambda: {text: as_json(text) for text in texts})
+    return [found if found.text is None else replace(found, parsed=parsed[found.text]) for found in files]
 
 
 def _as_much_as_one_file(files: Mapping[str, ConfigFile]) -> Mapping[str, ConfigFile]:

@@ -282,7 +282,7 @@ async def _run_loop(
     """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first.
 
     After work it asks when more is due, which locks nothing: most of the time none is, and a claim would be in vain. So
-    is a claim after another process did the work.
+    is a claim after another process did the work. Work that another process does first is left to it for a while.
     """
     failures, faults, found, for_this = 0, set[OutageKind](), False, True
     while not ending.is_set():
@@ -299,7 +299,8 @@ async def _run_loop(
             await _wait_for(ending, _POLL)
             continue
         found = found or worked
-        if (worked or not for_this) and due is not None and due <= clock.now():
+        left = timedelta(0) if for_this else wakeup.delay
+        if (worked or not for_this) and due is not None and due + left <= clock.now():
             for_this = True
             continue
         if failures:
@@ -308,11 +309,12 @@ async def _run_loop(
                 database_is_back()
             failures, faults = 0, set()
         most = longest()
-        pause = most if due is None else min(most, due - clock.now())
+        pause = most if due is None else min(most, due + left - clock.now())
         wakeup.served(found=found)
         found = False
         # Due work that could not be started has no room now; a wakeup comes when there is some.
-        for_this = await wakeup.wait(max(pause, timedelta(milliseconds=50)))
+        woken = await wakeup.wait(max(pause, timedelta(milliseconds=50)))
+        for_this = not left if woken is None else woken
 
 
 def _should_log(failures: int) -> bool:

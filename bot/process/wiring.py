@@ -294,7 +294,7 @@ class Bot:
             meter=self.metrics,
         )
         dispatcher.answer_by(self.engine.policies)
-        dispatcher.wake_by(self.engine.wakeup.waiter({WakeupKind.OUTBOX}))
+        dispatcher.wake_by(self.engine.wakeup.waiter({WakeupKind.OUTBOX}, shared=True))
         dispatcher.link_to(website(self.settings.github_api_url))
         return dispatcher
 

@@ -4,6 +4,7 @@ ruamel.yaml scans and parses. This module builds values from its events, by YAML
 text, and so do YAML 1.1's further truth values and numbers of base 60 (`on`, `12:30`).
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -127,6 +128,25 @@ def parse(text: str, *, longest: int = MAX_CHARACTERS, most_values: int = _MOST_
     except (YAMLError, ValueError) as error:
         raise _fault(1, f"is not YAML: {quoted(error)}.") from None
     return Document(builder.root, builder.lines, tuple(builder.problems))
+
+
+def as_json(text: str) -> str | None:
+    """Return the values of a valid document for `of_json`; None for a faulty one, and one with aliases.
+
+    Aliases may make the values longer than any text.
+    """
+    if "&" in text:
+        return None
+    try:
+        document = parse(text)
+        return None if document.problems else json.dumps(document.value, allow_nan=False)
+    except (ConfigError, ValueError):
+        return None
+
+
+def of_json(parsed: str) -> Document:
+    """Return the document without the lines of its places."""
+    return Document(json.loads(parsed), {}, ())
 
 
 def _fault(line: int, sentence: str) -> ConfigError:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from queue_engine.config.document import ConfigError, Document, Place, Problem, nearest, parse, quoted, visible
+from queue_engine.config.document import ConfigError, Document, Place, Problem, nearest, of_json, parse, quoted, visible
 from queue_engine.config.file import BranchRules, Config, followed
 from queue_engine.config.kinds import ConfigModel
 from queue_engine.config.model import Policy
@@ -46,9 +47,18 @@ def decoded(content: bytes) -> str:
         raise ConfigError([Problem(line, "", "The file is not UTF-8: save it as UTF-8.")]) from None
 
 
-def read(text: str, defaults: Policy | None = None) -> Config:
-    """Parse the configuration upon the policy `defaults`. Raises ConfigError with every problem."""
-    document = parse(text)
+def read(text: str, defaults: Policy | None = None, *, parsed: str | None = None) -> Config:
+    """Parse the configuration upon the policy `defaults`. Raises ConfigError with every problem.
+
+    `parsed` is what `as_json` returned for this text. The text itself has the lines of problems.
+    """
+    if parsed is not None:
+        with suppress(ConfigError):
+            return _config(of_json(parsed), defaults)
+    return _config(parse(text), defaults)
+
+
+def _config(document: Document, defaults: Policy | None) -> Config:
     if document.value is not None and not isinstance(document.value, dict):
         raise ConfigError([Problem(1, "", "The file must be keys with values, such as `depth: 20`.")])
     problems = list(document.problems)

@@ -373,8 +373,9 @@ class Queues:
                 break
             tried += ids
             locked = list(await self._connection.scalars(_LOCK, {"its_ids": ids, "now": now}))
-            lent = {"its_ids": locked, "lease_owner": owner, "leased_until": now + lease}
-            await self._connection.execute(_TAKE, lent)
+            if locked:
+                lent = {"its_ids": locked, "lease_owner": owner, "leased_until": now + lease}
+                await self._connection.execute(_TAKE, lent)
             taken += [queue_id for queue_id in ids if queue_id in locked]
             if len(ids) < at_most and len(locked) == len(ids):
                 break

@@ -138,6 +138,8 @@ class ConfigFile:
     unreadable: str | None = None
     reviewed: bool = True
     """Whether the file changes only with a review, where that matters."""
+    parsed: str | None = None
+    """The values of the text as JSON, if it is valid and somebody parsed it."""
 
 
 class ConfigFiles(TableStore):
@@ -156,7 +158,7 @@ class ConfigFiles(TableStore):
 
     async def put(self, file: str, generation: int, found: ConfigFile, at: datetime) -> None:
         """Store a read of this instant, in place of an older one."""
-        row = {"file": file, "generation": generation, "at": at, "reviewed": found.reviewed}
+        row = {"file": file, "generation": generation, "at": at, "reviewed": found.reviewed, "parsed": found.parsed}
         await self._connection.execute(
             _PUT.on(self._connection), row | {"text": found.text, "unreadable": found.unreadable}
         )
@@ -167,4 +169,4 @@ class ConfigFiles(TableStore):
 
 
 def _file(row: Row[Any]) -> ConfigFile:
-    return ConfigFile(row.text, row.unreadable, row.reviewed)
+    return ConfigFile(row.text, row.unreadable, row.reviewed, row.parsed)

@@ -572,11 +572,14 @@ configuration_files = _table(
     Column("file", String(400), primary_key=True),
     Column("generation", Integer, nullable=False),
     Column("text", Text),
+    Column("parsed", Text),
     Column("unreadable", Text),
     Column("reviewed", Boolean, nullable=False),
     Column("at", DatabaseInstant, nullable=False, info=instant(InstantKind.PAST)),
 )
-"""Configuration files as some process read them last, under that generation of their repository's settings."""
+"""Configuration files as some process read them last, under that generation of their repository's settings.
+
+`parsed` has the values of a valid file as JSON: Python reads that in a hundredth of the time that YAML takes."""
 
 known_facts = _table(
     "known_facts",

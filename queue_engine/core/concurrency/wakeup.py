@@ -8,7 +8,8 @@ are not known to arrive. The listener tests that by notifications to itself over
 
 A commit wakes the loops of every worker, and one of them does the work: the worker that committed, or, if a web did,
 the first worker. The loops of the others wait before they check whether it is done, and twice as long each time that it
-was, up to a second. Four workers that shared the work took twice as much processor time as one.
+was, up to a second. They take only work that has been due for as long. Four workers that shared all of the work took
+twice as much processor time as one.
 """
 
 import asyncio
@@ -35,14 +36,17 @@ class WakeupListener:
         if not by_other:
             self._own.set()
 
-    async def wait(self, at_most: timedelta) -> bool:
-        """Wait for a wakeup, or `at_most` of real time; whether it was for this process: others' work may be done."""
+    async def wait(self, at_most: timedelta) -> bool | None:
+        """Wait for a wakeup, or `at_most` of real time; whether it was for this process: others' work may be done.
+
+        None if no wakeup came.
+        """
         try:
             woken = await _set_within(self._event, at_most)
             self._left_to_others = bool(self.delay) and woken and not self._own.is_set()
             if self._left_to_others:
                 self._left_to_others = not await _set_within(self._own, self.delay)
-            return not self._left_to_others
+            return not self._left_to_others if woken else None
         finally:
             self._event.clear()
             self._own.clear()

@@ -1,6 +1,7 @@
 """The outbox dispatcher's items in order for one pull request, and at the same time for several."""
 
 import asyncio
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -100,6 +101,44 @@ async def test_burst_that_begins_with_one_item_is_sent_side_by_side(
         each.opened.set()
     await running
     assert len(post.comments) == 7
+
+
+async def test_item_of_another_process_is_claimed_once_that_has_left_it_for_a_while(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of four workers that sent something claimed what the others had just stored, mostly in vain."""
+    wakeups, woken = asyncio.Queue[bool](), WakeupListener(shared=True)
+    asked, next_due = asyncio.Event(), dispatcher.next_due
+
+    async def wait(_at_most: timedelta) -> bool:
+        return await wakeups.get()
+
+    monkeypatch.setattr(woken, "wait", wait)
+    dispatcher.wake_by(woken)
+
+    async def counted() -> datetime | None:
+        due = await next_due()
+        asked.set()
+        return due
+
+    monkeypatch.setattr(dispatcher, "next_due", counted)
+    post.before = gate = Gate(1)
+    await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), 1)
+    running = asyncio.ensure_future(dispatcher.run_due())
+    async with asyncio.timeout(LIMIT):
+        await gate.wait_for(1)
+        await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), 2)
+        for _ in range(2):
+            asked.clear()
+            await wakeups.put(False)
+            await asked.wait()
+        assert await _unclaimed(store)
+        clock.move(woken.delay)
+        await wakeups.put(False)
+        await gate.wait_for(2)
+    gate.opened.set()
+    await running
+    assert len(post.comments) == 2
 
 
 async def test_dispatcher_serves_only_a_few_pull_requests_at_once(store: Store, post: Post, clock: MovedClock) -> None:

@@ -20,7 +20,7 @@ from bot.process.wiring import Bot
 from bot.settings.environment import Settings, load_settings
 from github_emulator import EmulatorServer, GitHub
 from github_emulator import SystemClock as EmulatorClock
-from queue_engine.core.concurrency.wakeup import Wakeup
+from queue_engine.core.concurrency.wakeup import Wakeup, WakeupListener
 from queue_engine.core.database.outage import ReadOnly
 from queue_engine.core.timing.clock import ClockChange, SystemClock
 from queue_engine.migrations import migrate
@@ -29,6 +29,7 @@ from tests.support.databases import MakeUrl
 from tests.support.real_time import LIMIT
 from tests.support.unfinished_jobs import unfinished_jobs
 from tests.support.webhooks import a_webhook
+from tests.unit.bot.conftest import ManualClock
 
 pytestmark = pytest.mark.process
 
@@ -256,3 +257,41 @@ async def test_loop_reports_when_the_database_is_back(
             database_is_back=lambda: reported.append("back"),
         )
     assert len(reported) == times
+
+
+class Woken(WakeupListener):
+    """A loop's wakeups, one after the other; None: the time passes."""
+
+    def __init__(self, clock: ManualClock, *wakeups: bool | None) -> None:
+        super().__init__(shared=True)
+        self.asked: list[timedelta] = []
+        self._clock, self._wakeups = clock, list(wakeups)
+
+    async def wait(self, at_most: timedelta) -> bool | None:
+        """Wait for the next one."""
+        self.asked.append(at_most)
+        woken = self._wakeups.pop(0)
+        if woken is None:
+            await self._clock.sleep(at_most)
+        return woken
+
+
+@pytest.mark.parametrize("woken", [True, False])
+async def test_loop_takes_work_of_another_process_once_it_has_been_left_for_a_while(woken: bool) -> None:
+    """Workers that took all that was due did the same with more claims, and each read the rules of each queue."""
+    clock, ending, done = ManualClock(), asyncio.Event(), list[datetime]()
+    due, wakeup = clock.now(), Woken(clock, woken, None, True, True)
+
+    async def work() -> bool:
+        done.append(clock.now())
+        if len(done) > 2:
+            ending.set()
+        return len(done) == 2
+
+    async def next_due() -> datetime | None:
+        return due if len(done) < 2 else None
+
+    await lifecycle._run_loop("loop", work, next_due, wakeup, clock, lambda: FAR, ending)
+    later = timedelta(0) if woken else wakeup.delay
+    assert [at - due for at in done[:2]] == [timedelta(0), later]
+    assert wakeup.asked[1:2] == [later or FAR]

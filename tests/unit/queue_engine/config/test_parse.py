@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.config.document import ConfigError, Problem
+from queue_engine.config.document import MAX_CHARACTERS, ConfigError, Problem, as_json
 from queue_engine.config.file import Config, policy_for
 from queue_engine.config.model import Policy
 from queue_engine.config.parse import _SENTENCES, declared_mode, decoded, read
 from queue_engine.domain.policy import Mode, PushPolicy
+from tests.unit.queue_engine.config.test_policy import EVERYTHING
 
 
 def problems(text: str) -> list[str]:
@@ -33,6 +34,31 @@ def problems_in(text: str) -> tuple[Problem, ...]:
 def test_read_nothing_sets_nothing() -> None:
     """An empty file, a comment, or sections whose lines are all commented out are fine."""
     assert read("") == read("# later\n") == read("checks:\n  # timeout: 2h\nbranches:\n") == Config()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "depth: 3", "trigger_labels: [ship, 'on', '12:30']", "\ufeffdepth: 3", EVERYTHING]
+)
+def test_read_of_parsed_values_is_the_same_as_of_the_text(text: str) -> None:
+    """Whichever process parsed the YAML, all of them have the same policy."""
+    parsed = as_json(text)
+    assert parsed is not None
+    assert read(text, parsed=parsed) == read(text)
+
+
+def test_read_of_parsed_values_has_the_lines_of_the_text() -> None:
+    """A file may be readable as YAML, and yet be wrong."""
+    text = "# rules\ndepth: many\n"
+    with pytest.raises(ConfigError, match="line 2: depth must be a whole number"):
+        read(text, parsed=as_json(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["depth: 3\ndepth: 4", "a: !x 3", "a: &b 3\nc: *b", "cost: 1e999", "[", "x" * (MAX_CHARACTERS + 1)]
+)
+def test_parsed_values_of_a_file_that_is_faulty_or_may_grow_are_not_kept(text: str) -> None:
+    """A few lines with aliases can be gigabytes of JSON, and PostgreSQL's own JSON has no infinite number."""
+    assert as_json(text) is None
 
 
 @pytest.mark.parametrize(
