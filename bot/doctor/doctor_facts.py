@@ -116,6 +116,8 @@ class RepositoryFacts:
     branch: str
     policy: Policy
     config_error: ConfigError | None = None
+    misnamed: tuple[str, ...] = ()
+    """Configuration files with a name under which IMQ reads none."""
     auto_merge: bool = False
     label_missing: bool = False
     """The repository has no label of the name that IMQ sets."""
@@ -211,6 +213,8 @@ _RENOVATE = tuple(
 _COMMENT = re.compile(r"(^|[\s,{}\[\]])(?://[^\n]*|/\*.*?\*/)", re.DOTALL)
 """A comment of JSON5, which stands neither within a word nor right after a colon, as in an address."""
 _DEPENDABOT = (".github/dependabot.yml", ".github/dependabot.yaml")
+_MISNAMED = (".github/imq.yaml", ".github/.imq.yml", "imq.yml", "imq.yaml", ".imq.yml", ".imq.yaml")
+"""Files that people write for IMQ, and that it does not read."""
 
 
 class RepositoryReads:
@@ -243,14 +247,14 @@ class RepositoryReads:
         tip = await read_part(f"the branch {branch}", self._tip(repository, branch), "")
         if tip is None:
             return RepositoryFacts(repository, branch, self._policy, auto_merge=settings.auto_merge)
-        own = (self._policy, None)
+        own, wanted = (self._policy, None), (*_RENOVATE, *_DEPENDABOT, *_MISNAMED)
         policy, config_error = await read_part(".github/imq.yml", self._configured(repository, branch), own)
         labeled = await read_part("its labels", reads.has_label(repository, policy.trigger_label), True)
         startable = await read_part("its labels", self._starts_queue_only(repository, policy), True)
         rules = await read_part(f"the rules of {branch}", self._rules(repository, branch), None)
         rulesets = await read_part("its rulesets", reads.rulesets(repository), ())
         heads = await read_part("its checks", self._heads(repository, branch), ())
-        files = await read_part("its files", reads.files(repository, branch, (*_RENOVATE, *_DEPENDABOT)), {})
+        files = await read_part("its files", reads.files(repository, branch, wanted), {})
         jobs = await read_part("its workflows", self._merge_group_jobs(repository, branch, tip), {})
         trains = await read_part("what decides about trains", self._trains(repository, branch, rules, policy), None)
         again = await read_part("its workflow runs", self._tested_again(repository, branch), None)
@@ -259,6 +263,7 @@ class RepositoryReads:
             branch,
             policy,
             config_error=config_error,
+            misnamed=tuple(path for path in _MISNAMED if path in files),
             auto_merge=settings.auto_merge,
             label_missing=not labeled,
             testing_label_missing=not startable,

@@ -54,6 +54,15 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
 
 
 def _configuration(facts: RepositoryFacts) -> Iterator[Finding]:
+    for path in facts.misnamed:
+        yield _finding(
+            facts,
+            "configuration_misnamed",
+            f"IMQ does not read {path} on {facts.branch}.",
+            "The repository has the defaults, or what .github/imq.yml says.",
+            "Rename the file to .github/imq.yml, or delete it.",
+            _CONFIGURATION,
+        )
     if facts.config_error is None:
         return
     problems = "; ".join(map(str, facts.config_error.problems))

@@ -121,6 +121,7 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("webhook_secret_missing", "does not sign", drop_secret),
     ("budget_low", "of 5000 requests", use_up_budget),
     ("configuration_invalid", "line 1", push(".github/imq.yml", "dept: 20\n")),
+    ("configuration_misnamed", ".github/imq.yaml on main", push(".github/imq.yaml", "depth: 20\n")),
     ("auto_merge_enabled", "auto-merge", allow_auto_merge),
     ("label_missing", "no label merge-queue", lambda place: place.repository.delete_label("merge-queue")),
     ("check_never_reports", "docs/build", require_silent_check),
