@@ -300,7 +300,6 @@ _IN_HISTORY: Mapping[Reason, frozenset[str]] = {
     Reason.LABEL_REMOVED: frozenset({"unlabeled"}),
     Reason.BASE_CHANGED: frozenset({"base_ref_changed", "automatic_base_change_succeeded"}),
     Reason.CLOSED: frozenset({"closed"}),
-    Reason.MERGED_ELSEWHERE: frozenset({"merged"}),
     Reason.BLOCKED_BY_TITLE: frozenset({"renamed"}),
     Reason.DRAFT: frozenset({"convert_to_draft"}),
     Reason.BLOCKED_BY_LABEL: frozenset({"labeled"}),

@@ -29,8 +29,8 @@ class EventBus:
 
     @contextmanager
     def muted(self, muted: bool = True) -> Iterator[None]:
-        """Publish events within it without telling apps."""
-        before, self.is_muted = self.is_muted, muted
+        """Publish events within it without telling apps, also where an inner call would tell them."""
+        before, self.is_muted = self.is_muted, self.is_muted or muted
         try:
             yield
         finally:
