@@ -23,12 +23,14 @@ What a test of the landing gate may not do makes tests pass nearly always, on a 
 import asyncio
 import gc
 import os
+import socket
+import subprocess
 import sys
 import time
 import traceback
 from asyncio import events, tasks
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -57,17 +59,11 @@ PROCESSES = ("browser", "campaign", "hosting", "process")
 NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 """What the operating system's clock shows the tests of the landing gate, as far as IMQ and the emulator ask it."""
 
-_STARTS = {
-    "os.exec",
-    "os.fork",
-    "os.forkpty",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.system",
-    "pty.spawn",
-    "subprocess.Popen",
-}
-_WATCHED = _STARTS | {"socket.bind"}
+_STARTS = (
+    *((os, name) for name in ("execv", "execve", "fork", "forkpty", "posix_spawn", "posix_spawnp", "system")),
+    (subprocess.Popen, "__init__"),
+)
+"""How Python starts a process. An audit hook would hear of each, and of each `id()`: a fiftieth of all time."""
 _LIMITS = {"Timeout._on_timeout", "_release_waiter", "TimerContext.timeout"}
 """What timers call that end a wait: of `asyncio.timeout`, `asyncio.wait_for` and the limits of aiohttp."""
 _HEARTBEATS = f"{os.sep}aiohttp_sse{os.sep}"
@@ -153,17 +149,6 @@ class Guard:
         noted, self._noted = self._noted, []
         return "\n".join(noted)
 
-    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Python reports starts of processes and bound ports to every audit hook, among thousands of other events."""
-        if event not in _WATCHED or not self.on:
-            return
-        if event in _STARTS:
-            self.note(f"it starts a process ({event}: {arguments[:2]})")
-        else:
-            address = arguments[1]
-            if isinstance(address, tuple) and address[1] != 0:
-                self.note(f"it binds port {address[1]}: bind port 0, and read which one it is")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of tests."""
@@ -220,7 +205,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     gc.collect()
     gc.freeze()
-    _listen()
 
 
 def put_variants_off(items: Sequence[pytest.Item]) -> None:
@@ -274,12 +258,6 @@ def _subject(item: pytest.Item) -> str:
 GUARD = Guard()
 
 
-@cache
-def _listen() -> None:
-    """Add the guard to Python's audit hooks: before, the import of all tests would report a hundred thousand events."""
-    sys.addaudithook(GUARD.audit)
-
-
 @contextmanager
 def unguarded() -> Iterator[None]:
     """Let the harness start what a whole session uses, or a test bind a port that it holds itself."""
@@ -290,8 +268,8 @@ def unguarded() -> Iterator[None]:
         GUARD.on = on
 
 
-def _watch_waits() -> None:
-    """Report each wait in real time to the guard, from now on."""
+def _watch() -> None:
+    """Report each wait in real time, started process and bound port to the guard, from now on."""
     pause, block, run, limited = asyncio.sleep, time.sleep, events.Handle._run, asyncio.timeout
 
     def timeout(delay: float | None) -> asyncio.Timeout:
@@ -314,8 +292,24 @@ def _watch_waits() -> None:
             GUARD.note(f"a time limit ends in real time ({called}, {timer._callback!r})")
         run(timer)
 
+    def start(of: Any, name: str) -> Callable[..., Any]:
+        begin = getattr(of, name)
+
+        def started(*given: Any, **named: Any) -> Any:
+            GUARD.note(f"it starts a process ({of.__name__}.{name})")
+            return begin(*given, **named)
+
+        return started
+
+    def bind(bound: socket.socket, address: Any, /) -> None:
+        if isinstance(address, tuple) and address[1] != 0:
+            GUARD.note(f"it binds port {address[1]}: bind port 0, and read which one it is")
+        super(socket.socket, bound).bind(address)
+
     patch = pytest.MonkeyPatch()
     for place, name, watched in (
+        *((*each, start(*each)) for each in _STARTS),
+        (socket.socket, "bind", bind),
         (asyncio, "sleep", sleep),
         (tasks, "sleep", sleep),
         (asyncio, "timeout", timeout),
@@ -325,7 +319,7 @@ def _watch_waits() -> None:
         patch.setattr(place, name, watched)
 
 
-_watch_waits()
+_watch()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
