@@ -14,14 +14,21 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Each process that the tests start would compile all modules again, and pytest rewrite all of its own.
 unexport PYTHONDONTWRITEBYTECODE
 
+# $(call environment,FOLDER,LOCK): the locked packages in an environment of their own. The pip that comes with Python 3.11
+# needs twice the time of a newer one to choose among an index's files.
+define environment
+	$(PYTHON) -m venv $(1)
+	$(1)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-pip.txt || echo 'pip is an older one.'
+	$(1)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r $(2)
+endef
+
 .PHONY: all demo test lint types arrows check processes tools long machines secrets-of-history fuzz audit secrets sbom hosting typescript actions packages campaign mutants breaks again bench bench-scheduling bench-policies release-check release release-files release-signature release-database docs site pictures screenshots lock clean
 all: $(STAMP)
 
 $(STAMP): requirements-dev.txt pyproject.toml $(PROJECTS:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "IMQ needs Python 3.11 or later; this is %d.%d. Set PYTHON=." % sys.version_info[:2])'
 	@echo 'Installing into $(VENV); this may take a few minutes.'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-dev.txt
+	$(call environment,$(VENV),requirements-dev.txt)
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation $(patsubst %,--editable %,. $(PROJECTS))
 	touch $@
 
@@ -90,8 +97,7 @@ fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
 $(GUARD)/.installed: requirements-guard.txt
-	$(PYTHON) -m venv $(GUARD)
-	$(GUARD)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-guard.txt
+	$(call environment,$(GUARD),requirements-guard.txt)
 	touch $@
 
 # Known vulnerabilities of the locked packages, asked of the Python Packaging Advisory Database.
@@ -130,8 +136,7 @@ sbom: $(GUARD)/.installed
 hosting: $(HOSTING)/.installed
 
 $(HOSTING)/.installed: requirements-hosting.txt
-	$(PYTHON) -m venv $(HOSTING)
-	$(HOSTING)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-hosting.txt
+	$(call environment,$(HOSTING),requirements-hosting.txt)
 	touch $@
 
 # The type checker of the pages' scripts, from npm; `make types` skips them without it.
@@ -210,8 +215,7 @@ site: $(STAMP) $(SITE)/.installed
 	$(BIN)/python -m docs.site finish build/site
 
 $(SITE)/.installed: requirements-site.txt
-	$(PYTHON) -m venv $(SITE)
-	$(SITE)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-site.txt
+	$(call environment,$(SITE),requirements-site.txt)
 	touch $@
 
 # Renew the pictures of the registration, in Debian's Chromium.
@@ -241,6 +245,8 @@ lock:
 		--custom-compile-command 'make lock' --group hosting -o requirements-hosting.txt
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
 		--custom-compile-command 'make lock' --group site -o requirements-site.txt
+	$(VENV)-lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+		--custom-compile-command 'make lock' --group pip -o requirements-pip.txt
 	rm -rf $(VENV)-lock
 
 clean:

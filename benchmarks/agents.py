@@ -113,7 +113,7 @@ async def agents_row(size: Size, seed: int) -> list[Row]:
     So few pull requests say little about the ratio itself, which is 1.0 to 1.3 by the seed: `benchmarks.fair_share`
     has thousands, and this row says whether the bot lands them as the simulation does.
     """
-    people, agents, each = size.of((200, 50, 10), (12, 8, 3), (3, 2, 2))
+    people, agents, each = size.of((200, 50, 10), (12, 8, 3), (2, 1, 1))
     by_people = arrivals(Random(seed), people=_PEOPLE, landings=people, load=LOW_LOAD)
     alone, beside = [await through_bot(by_people, agents=count, each=each) for count in (0, agents)]
     ratio = p95(beside.people) / p95(alone.people)

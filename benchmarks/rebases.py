@@ -43,7 +43,7 @@ class Cost:
 
 async def rebases_row(size: Size, seed: int) -> list[Row]:
     """Requests for each merge, and whether people wait for more landings than without rebases."""
-    count, every = size.of((50, 5), (6, 5), (2, 1))
+    count, every = size.of((50, 5), (6, 5), (3, 1))
     rebased, alone = [await landed_all(count, every, rebasing=each) for each in (True, False)]
     each, without = rebased.requests / rebased.landed, alone.requests / alone.landed
     longest, usual = max(rebased.waited), max(alone.waited)

@@ -29,7 +29,7 @@ from tests.acceptance.world import World, a_world
 from tests.support.databases import MakeUrl, PostgresServer
 
 ROW = Row("row", "what it is", "2 s", 2.0, "< 1 s", False, "poller 6 s", 6.0, "how it was measured")
-OF_THEIR_OWN = ("ten", "idle")
+OF_THEIR_OWN = ("ten", "idle", "rebases")
 """Measures whose tiny figures have a test that says more."""
 ON_POSTGRES = ("idle", "footprint", "workers", "fairness", "pages", "history")
 
@@ -68,6 +68,15 @@ async def test_queued_at_once_ci_time_is_part_of_the_wall_time(tmp_path: Path) -
     assert row.reference_value is not None
     assert 1 < row.value < 1.2
     assert row.value < row.reference_value < 3
+
+
+@pytest.mark.thorough
+async def test_rebases_of_a_bot_are_part_of_what_is_measured(tmp_path: Path) -> None:
+    """All land, and the bot rebased what still waited."""
+    cost, people = await run_tiny("rebases", tmp_path)
+    assert cost.met
+    assert cost.note.startswith("1 rebases; all landed")
+    assert people.met
 
 
 @pytest.mark.thorough
