@@ -12,7 +12,7 @@ an older count makes it due at once. While no check reports, IMQ polls an entry 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias, TypeVar
 
 import structlog
@@ -68,8 +68,9 @@ from queue_engine.planner.queue_plan import (
 )
 from queue_engine.planner.trains.memory import Memory, base_moved, cancelled, under_generation
 from queue_engine.planner.trains.model import NewRun, Plan
+from queue_engine.planner.trains.plan import hangs_at
 from queue_engine.rules.blockers import in_flight
-from queue_engine.rules.priority import MOST_YIELDS, is_young
+from queue_engine.rules.priority import HANGING, MOST_YIELDS, UNKNOWN, has_waited, usual_duration, yields_after
 from queue_engine.rules.transitions import preempted, unblocked
 
 _log = structlog.get_logger("imq.queue_pass")
@@ -176,8 +177,8 @@ class QueuePass:
             return await self._advance(found, front, traced)
 
     async def _preempted(self, found: Members, front: Front) -> Front | QueueChange:
-        """Return the front, or its preemption: the young run of an agent ends for a person."""
-        state, started = self._state, front.entry.run.started_at
+        """Return the front, or its preemption: the run of an agent ends for a person while it is young, or hangs."""
+        state, entry, started = self._state, front.entry, front.entry.run.started_at
         other = preempted_by(found, front, self._policy, state.now)
         if other is None or started is None:
             return front
@@ -185,13 +186,15 @@ class QueuePass:
             durations = await tx.timeline.durations(
                 state.queue.repository.id, state.queue.base_branch, EntryStatus.LANDED.value, "front"
             )
-            if not is_young(started, durations, state.now):
-                return front
-            events = await tx.timeline.of_pull_request(state.queue.repository.id, front.entry.number)
-        own = (each for each in events if each.entry_id == front.entry.id)
+            usual = usual_duration(durations) or UNKNOWN
+            late = has_waited((entry.rank - entry.share_delay) / 1000, entry.rank / 1000, state.now.timestamp())
+            if not yields_after((state.now - started) / usual, late=late):
+                return replace(front, until=first((front.until, started + HANGING * usual)))
+            events = await tx.timeline.of_pull_request(state.queue.repository.id, entry.number)
+        own = (each for each in events if each.entry_id == entry.id)
         if sum(each.data.get("yields_to") is not None for each in own) >= MOST_YIELDS:
             return front
-        return QueueChange(QueueAction.PREEMPT, (front.entry, other), depth=front.depth)
+        return QueueChange(QueueAction.PREEMPT, (entry, other), depth=front.depth)
 
     async def _front_step(self, found: _Front, traced: ExitStack) -> QueueWait | None:
         """Take one step of the run that has the front as its only member, or preempt it; return as `_step`."""
@@ -222,7 +225,7 @@ class QueuePass:
                 await self._steps.save(entry, preempted(entry, state.now))
                 return None
             due = await self._steps.step(entry)
-        return None if due is None else QueueWait(first((due, found.hold_ends)))
+        return None if due is None else QueueWait(first((due, found.until)))
 
     async def _leave(self) -> None:
         """End one run after the other, since trains were switched off; then test one entry after the other."""
@@ -386,8 +389,10 @@ class QueuePass:
         made = next_runs(state.memory, numbers.difference(filled.members), state.now)
         if made == Plan():
             await state.remember(state.memory)
-            again = state.now + _PLAN_AGAIN if state.runs or numbers else None
-            return QueueWait(first((due, filled.until, *(each.next_poll_at for each in waiting.values()), again)))
+            again = [state.now + _PLAN_AGAIN] if state.runs or numbers else []
+            hang = [hangs_at(state.memory.trains, each) for each in state.memory.trains.runs]
+            again += [at for each in hang if (at := datetime.fromtimestamp(each, UTC)) > state.now]
+            return QueueWait(first((due, filled.until, *(each.next_poll_at for each in waiting.values()), *again)))
         if made.land is not None:
             run = state.find(made.land.id)
             planned, again = made.land, run.next_poll_at
@@ -400,7 +405,8 @@ class QueuePass:
         elif made.start and (waits := await self._await_runner(made.start[0], made.cancel)) is not None:
             return QueueWait(first((due, waits.until))) if waits.until else None
         elif made.cancel:
-            await state.cancel(state.find(made.cancel[0]), why="cancelled")
+            run_id = made.cancel[0]
+            await state.cancel(state.find(run_id), why="cancelled", yields=run_id in made.yields)
         else:
             new = made.start[0]
             await self._on_entries(new.content, lambda: begin(state, new, state.memory))

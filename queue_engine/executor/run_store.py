@@ -530,9 +530,9 @@ class TrainState:
             "run_ended", repository=self.queue.repository.full_name, base_branch=self.queue.base_branch, **data
         )
 
-    async def cancel(self, run: Run, *, why: str) -> None:
-        """End a run without an outcome."""
-        await self.end(run, cancelled(self.memory, run.id), why=why)
+    async def cancel(self, run: Run, *, why: str, yields: bool = False) -> None:
+        """End a run without an outcome; `yields`: a run of agents, for people."""
+        await self.end(run, cancelled(self.memory, run.id, yields=yields), why=why)
 
     async def switch_off(self, reason: Reason, detail: str, *, suspect: int | None = None, once: bool = False) -> None:
         """Test one entry after the other from now on, until configuration, rules or workflows change.

@@ -91,8 +91,8 @@ class Front:
 
     entry: Entry
     depth: int
-    hold_ends: datetime | None = None
-    """When the first entry that waits for room reaches its time limit."""
+    until: datetime | None = None
+    """When to look again at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def next_front(found: Members, now: datetime) -> Front | QueueWait | QueueChange
 
 
 def preempted_by(found: Members, front: Front, policy: Policy, now: datetime) -> Entry | None:
-    """Return the entry of a person for which the front's run, of an agent, ends while it is young; None without one."""
+    """Return the entry of a person for which the front's run, of an agent, may end; None without one."""
     startable = found.startable(now)
     return yields_to(front.entry, startable.values(), policy) if front.entry.number in startable else None
 
@@ -312,7 +312,7 @@ def wait_of(
     if isinstance(found, Members):
         front = next_front(found, now)
         if isinstance(front, Front) and preempted_by(found, front, policy, now):
-            return None  # Whether the run is young is stored elsewhere.
+            return None  # How long a usual run takes is stored elsewhere.
         found = _wait_of_front(front, queue.stall, policy, rules, now) if isinstance(front, Front) else front
     if not isinstance(found, QueueWait) or (found.until is not None and found.until <= now):
         return None
@@ -332,7 +332,7 @@ def _wait_of_front(
     facts = Facts(rules=rules, ci_active_at=stall.ci_active_at if stall else None)
     match decide(entry, facts, policy, now):
         case Wait(run, until, _, ()) if run == entry.run and not entry.run.github_failures:
-            return QueueWait(min(until, front.hold_ends or until))
+            return QueueWait(min(until, front.until or until))
     return None
 
 

@@ -9,8 +9,9 @@ The key is computed once, when the entry joins, and never moves. It is at most s
 entry lands.
 
 A run of an agent that began because the queue was empty would delay the next person by a whole run. So it ends for an
-entry with an earlier key, in its first two thirds, and of one entry three times at most: each costs CI, and a push. So
-agents land between people (P5).
+entry with an earlier key, in its first two thirds, and again once it has taken twice as long as usual: it may hang. The
+run of one entry ends three times at most, because each costs CI, and a push. A young one ends for no person after half
+of the time until its key: what does not land before delays all people who wait then (P5).
 """
 
 from collections.abc import Iterable, Sequence
@@ -94,6 +95,9 @@ LONGEST = timedelta(days=6)
 YIELDING = 2 / 3
 """The part of a usual run of an agent in which it ends for a person: of a later one the wait costs less than the CI."""
 
+HANGING = 2
+"""The usual runs after which it ends for a person as well."""
+
 MOST_YIELDS = 3
 """How often the run of one entry ends for another at most."""
 
@@ -146,7 +150,7 @@ def earliest_key(
 
 
 def yields_to(front: Entry, waiting: Iterable[Entry], policy: Policy) -> Entry | None:
-    """Return the first waiting entry for which the run of an agent at the front ends; None if there is none.
+    """Return the first waiting entry for which the run of an agent at the front may end; None if there is none.
 
     A person opened it, and its key is earlier: the run began because it did not wait yet.
     """
@@ -166,9 +170,14 @@ def yields_until(entry: Entry, policy: Policy) -> float | None:
     return None if first or share_of(entry.author, policy) != AGENTS else entry.rank / 1000
 
 
-def is_young(started: datetime, durations: Sequence[timedelta], now: datetime) -> bool:
-    """Whether a run is in the part in which it yields; `durations` is how long the last landed ones were in front."""
-    return now - started < (usual_duration(durations) or UNKNOWN) * YIELDING
+def has_waited(since: float, key: float, now: float) -> bool:
+    """Whether half of the time has passed between the arrival of an agent's entry and its key, all in seconds."""
+    return now >= (since + key) / 2
+
+
+def yields_after(usual_runs: float, *, late: bool) -> bool:
+    """Whether a run of an agent that takes so many usual runs already ends for a person; `late`: it `has_waited`."""
+    return usual_runs >= HANGING or (usual_runs < YIELDING and not late)
 
 
 @dataclass(frozen=True, slots=True)

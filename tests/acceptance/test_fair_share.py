@@ -1,5 +1,7 @@
 """Fair share through the whole bot: many pull requests of one author do not delay those of others."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -8,10 +10,12 @@ from typing import Any
 import aiohttp
 import pytest
 
+from github_emulator import CI, CISettings
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.page_readers import reader
+from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.pull_request_calls import HOME, order, read_entry
-from tests.acceptance.train_world import a_train_world
+from tests.acceptance.train_world import CANDIDATES, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
 
 SENTENCE = "has 5 pull requests in this queue, so others come between."
@@ -202,3 +206,74 @@ async def test_agent_that_has_waited_for_six_runs_joins_the_trains_of_people(tmp
         agent.label(LABEL, by="agent[bot]")
         await world.until(lambda: bool(agent.merged), within=CI_TIME * 18)
         assert not all(pull.merged for pull in people)
+
+
+LAGS = [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)]
+
+
+@asynccontextmanager
+async def stage(directory: Path, *, trains: bool, lag: timedelta) -> AsyncIterator[tuple[World, CI, Any]]:
+    """A world that has landed some; its CI, and a pull request of an agent that yields to people and is queued now."""
+    async with a_world(directory, ci=False, protect=False, lag=lag) as world:
+        settings = CISettings(duration=CI_TIME, judge=total_at_most_ten, branches=CANDIDATES)
+        ci = world.repository.add_ci("ci/test", settings=settings)
+        world.repository.protect("main", required_checks=[("ci/test", ci.app.id)])
+        configured = {".github/imq.yml": "trains: {candidates: push, runs: 1}\n"} if trains else {"a.py": "a\n"}
+        world.repository.push("main", configured, "Configure IMQ", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        delayed, _ = await agents_in_line(world)
+        if trains:
+            await world.until(lambda: bool(delayed.merged))
+            delayed = world.open("delayed", by="agent[bot]")
+            await world.pass_time(CI_TIME * 2)
+        yield world, ci, delayed
+
+
+async def landed_in_order(world: World, *pulls: Any) -> bool:
+    """Whether these have landed in this order."""
+    commits = [each.sha for each in reversed(world.repository.log("main"))]
+    places = [commits.index(each.merge_sha) for each in pulls]
+    return places == sorted(places)
+
+
+@pytest.mark.every_variant
+@pytest.mark.parametrize("lag", LAGS)
+@pytest.mark.parametrize("trains", [False, True])
+async def test_person_waits_for_the_run_of_an_agent_that_hangs_for_two_usual_runs_at_most(
+    tmp_path: Path, lag: timedelta, trains: bool
+) -> None:
+    """P5: past two thirds it keeps its turn, until it takes twice as long as usual; the agent's lands after."""
+    async with stage(tmp_path, trains=trains, lag=lag) as (world, ci, delayed):
+        ci.finishes = False
+        if trains:
+            delayed.label(LABEL, by="agent[bot]")
+        await world.until_status(delayed, "checking")
+        await world.pass_time(timedelta(seconds=10))
+        ci.finishes = True
+        person = world.open("person")
+        await world.pass_time(CI_TIME * 0.9)
+        person.label(LABEL, by="mona")
+        await world.pass_time(CI_TIME * 0.8)
+        assert (await world.status(delayed), await world.status(person)) == ("checking", "pending")
+        await world.until(lambda: bool(person.merged), within=CI_TIME * 1.5)
+        await world.until(lambda: bool(delayed.merged))
+        assert await landed_in_order(world, person, delayed)
+        assert await world.reasons(delayed) == []
+
+
+@pytest.mark.parametrize("lag", LAGS)
+async def test_run_of_an_agent_ends_three_times_at_most_in_trains(tmp_path: Path, lag: timedelta) -> None:
+    """P5: a steady stream of people ends it no oftener before it has an outcome."""
+    async with stage(tmp_path, trains=True, lag=lag) as (world, ci, delayed):
+        people = [world.open(f"person-{number}") for number in range(4)]
+        await world.pass_time(CI_TIME * 2)
+        ci.duration = CI_TIME / 3
+        delayed.label(LABEL, by="agent[bot]")
+        for person in people:
+            await world.until_status(delayed, "checking")
+            await world.pass_time(CI_TIME / 10)
+            person.label(LABEL, by="mona")
+            if person is not people[-1]:
+                await world.until(partial(lambda pull: bool(pull.merged), person))
+        await world.until(lambda: bool(people[-1].merged and delayed.merged))
+        assert await landed_in_order(world, *people[:-1], delayed, people[-1])

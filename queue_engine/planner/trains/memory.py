@@ -321,12 +321,12 @@ def heads_judged(memory: Memory, failing: Mapping[int, bool]) -> Memory:
     return replace(memory, trains=replace(memory.trains, queue=queue))
 
 
-def cancelled(memory: Memory, run_id: int | None) -> Memory:
-    """Forget a run without an outcome, or one that passed and cannot land."""
+def cancelled(memory: Memory, run_id: int | None, *, yields: bool = False) -> Memory:
+    """Forget a run without an outcome, or one that passed and cannot land; `yields`: it ended for people."""
     trains = memory.trains
     if (run := find_run(trains, run_id)) is None:
         return memory
-    trains = run_cancelled(trains, run)
+    trains = run_cancelled(trains, run, yields=yields)
     return replace(memory, trains=replace(trains, passed=tuple(each for each in trains.passed if each.id != run_id)))
 
 

@@ -93,6 +93,8 @@ class Member:
     """The members that land before it: each run that has it has them, before it."""
     yields_until: float | None = None
     """Seconds: of an agent, which until then has only what people's members leave free. None of those of people."""
+    yields: int = 0
+    """How many of its runs in a row ended for people."""
 
     @property
     def qualified(self) -> bool:
@@ -210,3 +212,5 @@ class Plan:
     eject: tuple[int, ...] = ()
     cancel: tuple[int, ...] = ()
     start: tuple[NewRun, ...] = ()
+    yields: tuple[int, ...] = ()
+    """Of `cancel`: the runs of agents that end for people."""

@@ -13,7 +13,7 @@ from math import ceil, log2
 from queue_engine.planner.trains.model import FailingRun, Member, NewRun, Plan, TrainRun, Trains
 from queue_engine.planner.trains.suspicion import Evidence, weigh
 from queue_engine.planner.trains.transitions import run_failed
-from queue_engine.rules.priority import YIELDING
+from queue_engine.rules.priority import HANGING, MOST_YIELDS, has_waited, yields_after
 
 _ANCHOR = 0.65
 """Runs are nested on an active one that is good by at least this chance."""
@@ -286,8 +286,9 @@ def entropy(chance: float) -> float:
 def plan(trains: Trains, now: float) -> Plan:
     """Return the next landing, or else the ejections, or else the runs to cancel and to start.
 
-    What people queued is planned as if there were no agents; a run of theirs keeps its slot only near its end. Agents
-    have what is left: runs of their own, which land while no run or failure of people is on the present base.
+    What people queued is planned as if there were no agents; a run of theirs keeps its slot near its end, or if people
+    have ended those before it. Agents have what is left: runs of their own, which land while no run or failure of
+    people is on the present base.
     """
     if any(each.after for each in trains.queue):
         members = {each.id: each for each in trains.queue}
@@ -296,19 +297,42 @@ def plan(trains: Trains, now: float) -> Plan:
         return _planned(trains, now)
     people, agents = _parted(trains, yielding)
     urgent = any(each.preempts for each in people.queue)
-    young = [each for each in agents.runs if urgent or now - each.started < YIELDING * trains.usual_seconds]
-    slots = trains.slots - (len(agents.runs) - len(young))
+    yields = [each for each in agents.runs if urgent or _yields(each, agents, now)]
+    # One that hangs ends first, then the youngest.
+    yields.sort(key=lambda each: hangs_at(trains, each) <= now)
+    slots = trains.slots - (len(agents.runs) - len(yields))
     made = _planned(replace(people, slots=max(slots, min(trains.slots, len(people.runs)))), now)
     if made.land is not None or made.eject:
         return made
     left = len(people.runs) - len(made.cancel) + len(made.start)
-    ending = young[max(0, len(young) - max(0, left + len(agents.runs) - trains.slots)) :]
+    ending = yields[max(0, len(yields) - max(0, left + len(agents.runs) - trains.slots)) :]
     agents = replace(agents, slots=trains.slots - left, runs=tuple(each for each in agents.runs if each not in ending))
     extended = any(each.extends_base for each in people.runs)
     other = _planned(agents, now, lands=not extended and not any(each.on_base for each in people.failures))
     if other.land is not None or other.eject:
         return other
-    return Plan(cancel=(*made.cancel, *(each.id for each in ending), *other.cancel), start=(*made.start, *other.start))
+    ended = tuple(each.id for each in ending)
+    return Plan(cancel=(*made.cancel, *ended, *other.cancel), start=(*made.start, *other.start), yields=ended)
+
+
+def _yields(run: TrainRun, agents: Trains, now: float) -> bool:
+    """Whether a run of agents ends for people: for each of its members, so many in a row at most."""
+    own = [each for each in agents.queue if each.id in run.content]
+    ends = ((each.since, _end_of_yielding(each, agents)) for each in own)
+    late = any(has_waited(since, end, now) for since, end in ends if end is not None)
+    often = any(each.yields >= MOST_YIELDS for each in own)
+    return not often and yields_after((now - run.started) / agents.usual_seconds, late=late)
+
+
+def hangs_at(trains: Trains, run: TrainRun) -> float:
+    """Return when a run takes so long that it may hang: of agents, it ends for people then."""
+    return run.started + HANGING * trains.usual_seconds
+
+
+def _end_of_yielding(member: Member, trains: Trains) -> float | None:
+    """Return when a member of an agent has waited long enough to join the trains of people; None for one of people."""
+    late = member.since + _LATE_RUNS * trains.usual_seconds
+    return None if member.yields_until is None else max(member.yields_until, late)
 
 
 def _planned(trains: Trains, now: float, *, lands: bool = True) -> Plan:
@@ -329,12 +353,7 @@ def _yielding(trains: Trains, now: float) -> frozenset[int]:
 
     A member no longer yields where one that does not lands after it, or is with it in a run or a failure.
     """
-    late = _LATE_RUNS * trains.usual_seconds
-    found = {
-        each.id
-        for each in trains.queue
-        if each.yields_until is not None and max(each.yields_until, each.since + late) > now
-    }
+    found = {each.id for each in trains.queue if (end := _end_of_yielding(each, trains)) is not None and end > now}
     queued = {each.id for each in trains.queue}
     groups = [{*each.content} & queued for each in (*trains.runs, *trains.passed)]
     groups += [{*each.content} & queued for each in trains.failures]

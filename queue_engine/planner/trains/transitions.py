@@ -20,7 +20,8 @@ def run_passed(trains: Trains, run: TrainRun, now: float, checks: Mapping[str, i
     """
     content = frozenset(run.content)
     queue = tuple(
-        replace(each, qualified_at=now) if each.id in content and not each.qualified else each for each in trains.queue
+        replace(each, qualified_at=now) if each.id in content and not each.qualified else each
+        for each in _yielding(trains, run, yields=False)
     )
     failures, flakes = [], trains.estimates.flakes.observed(False)
     trains = trains.with_checks(checks, passed=True)
@@ -46,12 +47,13 @@ def run_failed(trains: Trains, run: TrainRun, times: int = 1, checks: Iterable[s
     content = frozenset(run.content)
     failed = FailingRun(content, content, times, run.extends_base, tuple(sorted({*checks})))
     failures = _once((*trains.failures, failed)) if content else trains.failures
-    return replace(_ended(trains, run), failures=failures)
+    return replace(_ended(trains, run), queue=_yielding(trains, run, yields=False), failures=failures)
 
 
-def run_cancelled(trains: Trains, run: TrainRun) -> Trains:
-    """Forget a run that ended without an outcome."""
-    return _ended(trains, run)
+def run_cancelled(trains: Trains, run: TrainRun, *, yields: bool = False) -> Trains:
+    """Forget a run that ended without an outcome; `yields`: it has members of agents, and ended for people."""
+    queue = _yielding(trains, run, yields=True) if yields else trains.queue
+    return replace(_ended(trains, run), queue=queue)
 
 
 def run_landed(trains: Trains, run: TrainRun) -> Trains:
@@ -102,6 +104,14 @@ def base_pushed(trains: Trains) -> Trains:
         runs=tuple(replace(each, extends_base=False) for each in trains.runs),
         passed=(),
         failures=tuple(replace(each, on_base=False) for each in trains.failures),
+    )
+
+
+def _yielding(trains: Trains, run: TrainRun, *, yields: bool) -> tuple[Member, ...]:
+    """Return the members, with one run more that ended for people; with an outcome the count begins again."""
+    content = {*run.content}
+    return tuple(
+        replace(each, yields=each.yields + 1 if yields else 0) if each.id in content else each for each in trains.queue
     )
 
 

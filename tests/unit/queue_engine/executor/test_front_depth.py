@@ -108,7 +108,7 @@ async def test_wait_that_ends_while_the_front_is_processed_is_noticed_in_time(sc
     await second(scene, queue, 2, held_since=NOW)
     found = await find(scene, queue, replace(ONE, timeouts=WaitLimits(hold=MINUTE)))
     assert isinstance(found, Front)
-    assert (found.depth, found.hold_ends) == (1, NOW + MINUTE)
+    assert (found.depth, found.until) == (1, NOW + MINUTE)
 
 
 async def test_entry_that_gets_room_at_its_limit_of_time_stays(scene: Setup) -> None:

@@ -237,9 +237,10 @@ def test_front_decides_only_where_entries_that_wait_behind_it_change_nothing(
 
 
 def test_queue_in_which_the_run_of_an_agent_may_yield_is_not_idle() -> None:
-    """Whether the run is young is stored elsewhere; none yields to one that lands after it, or that is blocked."""
-    agent = checking(author="x[bot]", rank=9, share_delay=9)
-    assert wait(agent, behind(rank=10), policy=CHECKED) == QueueWait(LATER)
+    """How long a usual run takes is stored elsewhere; none yields to one that lands after it, or that is blocked."""
+    arrived = round(NOW.timestamp() * 1000)
+    agent = checking(author="x[bot]", rank=arrived + 9, share_delay=9)
+    assert wait(agent, behind(rank=arrived + 10), policy=CHECKED) == QueueWait(LATER)
     assert wait(agent, behind(rank=8), policy=CHECKED) is None
     assert not front_decides(QUEUE, QueueFront(agent, 2, others_wait=True), CHECKED, NOW)
     assert front_decides(QUEUE, QueueFront(agent, 1, others_wait=True), CHECKED, NOW)

@@ -18,12 +18,13 @@ from queue_engine.rules.priority import (
     UNKNOWN,
     FairShare,
     earliest_key,
-    is_young,
+    has_waited,
     share_behind,
     share_of,
+    yields_after,
     yields_to,
 )
-from tests.unit.queue_engine.examples import CHECKING, NOW, READY, UPDATING, entry
+from tests.unit.queue_engine.examples import CHECKING, READY, UPDATING, entry
 
 HOUR = timedelta(hours=1)
 MINUTE = 60_000
@@ -123,12 +124,16 @@ def test_checked_entry_of_an_agent_yields_to_a_person_whose_key_is_earlier() -> 
     assert yields_to(front, [person], off) is None
 
 
-def test_run_is_young_in_the_first_two_thirds_of_a_usual_one() -> None:
-    """P5: the last third is never lost, so agents land however many people come."""
-    assert is_young(NOW - HOUR * 2 / 3 + timedelta(seconds=1), [HOUR] * 3, NOW)
-    assert not is_young(NOW - HOUR * 2 / 3, [HOUR] * 3, NOW)
-    assert is_young(NOW - UNKNOWN / 2, [], NOW)
-    assert not is_young(NOW - UNKNOWN * 2 / 3, [], NOW)
+def test_run_ends_for_people_in_its_first_two_thirds_and_after_two_usual_ones() -> None:
+    """P5: the last third is not lost, so agents land however many people come; one that hangs delays people no more."""
+    shares = (0.0, 0.66, 0.67, 1.0, 1.99, 2.0, 9.0)
+    assert [each for each in shares if yields_after(each, late=False)] == [0.0, 0.66, 2.0, 9.0]
+    assert [each for each in shares if yields_after(each, late=True)] == [2.0, 9.0]
+
+
+def test_entry_of_an_agent_has_waited_after_half_of_the_time_until_its_key() -> None:
+    """P5: what has not landed when its key is reached comes between people when all of them wait."""
+    assert [now for now in range(2, 9) if has_waited(2, 8, now)] == [5, 6, 7, 8]
 
 
 def test_entry_behind_later_ones_names_its_share() -> None:

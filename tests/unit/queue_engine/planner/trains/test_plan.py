@@ -6,7 +6,7 @@ from typing import Any
 from queue_engine.planner.trains.model import Estimates, FailingRun, Member, Plan, Rate, TrainRun, Trains
 from queue_engine.planner.trains.plan import affordable, failure_ejects, incomplete, plan
 from queue_engine.planner.trains.suspicion import weigh
-from queue_engine.planner.trains.transitions import base_pushed, removed, run_failed, run_passed
+from queue_engine.planner.trains.transitions import base_pushed, removed, run_cancelled, run_failed, run_passed
 from tests.unit.queue_engine.planner.trains.examples import USUAL, Driver, trains
 
 
@@ -357,6 +357,39 @@ def test_run_of_agents_near_its_end_keeps_its_slot_but_for_a_hotfix() -> None:
     assert plan(urgent, late).cancel == (1,)
     made = plan(beside_agents(2, run), late)
     assert (made.cancel, [each.content for each in made.start]) == ((), [(1, 2)])
+
+
+def test_run_of_agents_that_may_hang_ends_for_people_and_before_a_young_one() -> None:
+    """P5: people wait for it no longer than two usual runs."""
+    hangs, young = TrainRun(1, (3,), frozenset({3}), 0.0), TrainRun(2, (4,), frozenset({4}), USUAL * 1.9)
+    assert plan(beside_agents(1, hangs), USUAL * 1.9) == Plan()
+    made = plan(beside_agents(1, hangs), USUAL * 2)
+    assert (made.cancel, made.yields) == ((1,), (1,))
+    state = beside_agents(2, hangs, young)
+    made = plan(replace(state, queue=state.queue[1:]), USUAL * 2)
+    assert (made.cancel, [each.content for each in made.start]) == ((1,), [(2,)])
+
+
+def test_run_of_agents_ends_three_times_in_a_row_and_for_none_after_half_of_the_time_until_its_key() -> None:
+    """P5: each end costs CI; a run with an outcome has its members yield again."""
+    state = beside_agents(1, TrainRun(1, (3, 4), frozenset({3, 4}), 0.0))
+    for number in range(1, 4):
+        (ended,) = state.runs
+        assert plan(state, 0.0).yields == (number,)
+        state = run_cancelled(state, ended, yields=True).with_run(replace(ended, id=number + 1))
+    assert plan(state, 0.0) == Plan()
+    lost = run_cancelled(state, state.runs[0]).with_run(state.runs[0])
+    assert plan(lost, 0.0) == Plan()
+    (ended,) = state.runs
+    for known in (run_failed(state, ended), run_passed(replace(state, runs=(ended,)), ended, 1.0)):
+        again = replace(known, passed=(), failures=()).with_run(TrainRun(5, (3, 4), frozenset({3, 4}), 0.0))
+        assert plan(again, 0.0).yields == (5,)
+    run = TrainRun(1, (3, 4), frozenset({3, 4}), USUAL * 6.8)
+    state = beside_agents(1, run)
+    queue = tuple(replace(each, yields_until=each.yields_until and USUAL * 14) for each in state.queue)
+    assert plan(replace(state, queue=queue), USUAL * 6.9).yields == (1,)
+    assert plan(replace(state, queue=queue), USUAL * 7.1) == Plan()
+    assert plan(replace(state, queue=queue), USUAL * 8.9).yields == (1,), "it may hang"
 
 
 def test_run_of_agents_lands_while_nothing_of_people_is_on_the_present_base() -> None:
