@@ -579,7 +579,10 @@ class CheckReads(SnapshotBatches):
         for each in [each for each in reports if _OF_TESTS.search(each.name)][:_MOST_ARTIFACTS]:
             template, of_one = within + "/artifacts/{artifact_id}/{archive_format}", {"artifact_id": str(each.id)}
             call = Call("GET", template, {**of_one, "archive_format": "zip"}, wants_address=True)
-            address = (await self._connection.call(repository, call, fresh=True)).data
+            try:
+                address = (await self._connection.call(repository, call, fresh=True)).data
+            except NotFound:
+                continue  # Deleted or expired since it was listed; what the others say counts.
             archive = await self._connection.client.download(address, MOST_BYTES) if isinstance(address, str) else None
             if archive is not None:
                 found |= dict.fromkeys(await asyncio.to_thread(failed_tests, archive))

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from github_emulator import CISettings
+from github_emulator import CISettings, Fault
 from queue_engine.queries.queue_statistics import QueueStatistics, load_statistics, period
 from queue_engine.store.departures import DepartureQuery
 from tests.acceptance.test_check_outcomes import events, sound, with_unit, world
@@ -124,6 +124,23 @@ async def test_flake_is_recorded_once_with_its_test_and_counted_beside_all_runs(
         assert check.listed_until == world.clock.now().date()
         assert (test.name, test.pulls) == ("pay::test_card", 1)
         assert 0 < world.requests(*READS) <= 2 * 2
+
+
+@pytest.mark.parametrize(("status", "skip"), [(404, 0), (410, 1)])
+async def test_artifact_that_is_gone_hides_no_test_that_another_one_names(world: World, status: int, skip: int) -> None:
+    """GitHub lists an artifact that somebody deletes before IMQ reads it."""
+    unit = with_unit(world)
+    pull = await world.behind("flaky")
+    unit.uploads, unit.plan = {"gone-tests": junit(), "junit-report": junit()}, ("failure",)
+    [_, archives] = [each.removeprefix("GET ") for each in READS]
+    answer: dict[str, Any] = {"status": status, "body": {"message": "Gone"}}
+    gone = world.server.faults.add(Fault(kind="fail", method="GET", route=archives, times=1, skip=skip, **answer))
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged)
+    await world.settle()
+    assert gone.hits == 1
+    assert [each.name for each in (await statistics(world)).flaky_tests] == ["pay::test_card"]
+    assert world.requests(READS[1]) == 2
 
 
 def _has_tested(ci: Any, sha: str, times: int) -> bool:

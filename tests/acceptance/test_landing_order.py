@@ -1,13 +1,15 @@
 """`Depends-On:` in descriptions: pull requests that land after others, in one repository and in several."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from github_emulator import CISettings
+from github_emulator import CISettings, PullRequestOptions
 from tests.acceptance.project import FILES, total_at_most_ten
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.train_world import a_train_world
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 
 
 async def pulls(world: World, *bodies: str) -> list[Any]:
@@ -212,3 +214,40 @@ async def test_hidden_repository_reads_like_one_that_does_not_exist(world: World
     assert not later.merged
     later.edit_body("", by="mona")
     await world.until(lambda: later.merged, within=CI_TIME * 4)
+
+
+@pytest.mark.lagging
+async def test_text_of_a_fork_holds_and_names_no_pull_request_of_others(world: World) -> None:
+    """P5, P6: it counts for its own pull request alone, once somebody with the right to queue has queued that."""
+    own = world.open("own")
+    options = PullRequestOptions(maintainer_can_modify=True)
+    fork = world.open("idea", by=None, fork_of="fan", options=options)
+    fork.edit_body(f"Depends-On: #{own.number}\nLands-With: #{own.number}\n", by="fan")
+    await world.pass_time(CI_TIME * 2)
+    own.label(LABEL, by="mona")
+    await world.until(lambda: own.merged, within=CI_TIME * 3)
+    await world.settle()
+    assert f"#{fork.number}" not in world.comment(own)
+    assert not fork.merged
+
+
+@pytest.mark.lagging
+@pytest.mark.parametrize("trains", [False, True])
+async def test_fork_that_a_maintainer_queues_lands_after_the_one_that_it_names(
+    tmp_path: Path, lag: timedelta, trains: bool
+) -> None:
+    """P3, P5: what its author writes later, a cycle or a set, ends its own wait and holds none."""
+    async with a_train_world(tmp_path, lag=lag) if trains else a_world(tmp_path, lag=lag) as world:
+        own, fork = world.open("own"), world.open("idea", by=None, fork_of="fan")
+        fork.edit_body(f"Depends-On: #{own.number}", by="fan")
+        await world.pass_time(CI_TIME * 2)
+        fork.label(LABEL, by="mona")
+        await world.settle()
+        fork.edit_body(f"Depends-On: #{own.number}\nLands-With: #{own.number}", by="fan")
+        await world.settle()
+        own.label(LABEL, by="mona")
+        await world.until(lambda: bool(own.merged), within=CI_TIME * 3)
+        fork.edit_body("", by="fan")
+        await world.until(lambda: fork.merged or LABEL not in fork.labels, within=CI_TIME * 8)
+        assert not await world.reasons(own)
+        await world.settle()

@@ -16,7 +16,8 @@ from tests.acceptance.browsing import HOME, SETTINGS
 from tests.acceptance.callers import Caller, caller
 from tests.acceptance.test_api_tokens import PAUSE
 from tests.acceptance.test_hidden_repositories import HIDDEN, MISSING, hide
-from tests.acceptance.world import REPOSITORY, World, a_world
+from tests.acceptance.train_world import a_train_world
+from tests.acceptance.world import LAG, REPOSITORY, World, a_world
 from tests.support.real_time import LIMIT
 
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -62,24 +63,45 @@ def agent(mona: Caller) -> Agent:
     return Agent(mona)
 
 
+@pytest.mark.every_variant
 @pytest.mark.thorough
-async def test_agent_finds_queues_and_waits_until_it_landed(world: World, agent: Agent) -> None:
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+@pytest.mark.parametrize("trains", [False, True])
+async def test_agent_finds_queues_and_waits_until_it_landed(
+    tmp_path: Path, session: aiohttp.ClientSession, lag: timedelta, trains: bool
+) -> None:
     """An agent needs three tools from a pushed branch to the outcome; what it reads are the API's answers."""
-    pull = world.open("add")
-    found = (await agent.call("find", branch="add"))["structuredContent"]["pulls"][0]
-    assert (found["number"], found["head_sha"]) == (pull.number, pull.head_sha)
-    queued = await agent.call("queue", number=pull.number, head_sha=found["head_sha"])
-    assert (queued["isError"], queued["structuredContent"]["position"]) == (False, 0)
-    assert (await agent.call("queue", number=pull.number))["isError"] is False
-    waiting = asyncio.create_task(agent.call("wait", number=pull.number, seconds=60))
+    async with a_train_world(tmp_path, lag=lag) if trains else a_world(tmp_path, lag=lag) as world:
+        agent, pull = Agent(await caller(world, session)), world.open("add")
+        await world.settle()
+        found = (await agent.call("find", branch="add"))["structuredContent"]["pulls"][0]
+        assert (found["number"], found["head_sha"]) == (pull.number, pull.head_sha)
+        queued = await agent.call("queue", number=pull.number, head_sha=found["head_sha"])
+        assert (queued["isError"], queued["structuredContent"]["position"]) == (False, 0)
+        assert (await agent.call("queue", number=pull.number))["isError"] is False
+        states = [await waited(world, agent, pull, seconds=60)]
+        while states[-1]["state"] != "not_queued":
+            states.append(await waited(world, agent, pull))
+        assert states[-1]["outcome"] == "landed"
+        assert world.repository.is_ancestor(pull.head_sha, "main")
+        assert len(states) < 6
+        other = world.open("other")
+        await world.settle()
+        assert (await agent.call("queue", number=other.number))["isError"] is False
+        [queue] = (await agent.call("status"))["structuredContent"]["queues"]
+        assert (queue["base_branch"], queue["depth"]) == ("main", 1)
+        await agent.call("dequeue", number=other.number)
+        why = (await agent.call("why", number=other.number))["structuredContent"]
+        assert (why["state"], why["outcome"]) == ("not_queued", "cancelled")
+        await world.until(lambda: bool(pull.merged))
+        await world.settle()
+
+
+async def waited(world: World, agent: Agent, pull: Any, **arguments: Any) -> Any:
+    """The answer of the tool that waits, while time passes."""
+    waiting = asyncio.create_task(agent.call("wait", number=pull.number, **arguments))
     await world.until(waiting.done)
-    states = [(await waiting)["structuredContent"]]
-    while states[-1]["state"] != "not_queued":
-        waiting = asyncio.create_task(agent.call("wait", number=pull.number))
-        await world.until(waiting.done)
-        states.append((await waiting)["structuredContent"])
-    assert (states[-1]["outcome"], pull.merged) == ("landed", True)
-    assert len(states) < 6
+    return (await waiting)["structuredContent"]
 
 
 def hour_of_waiting(mona: Caller, number: int) -> tuple[str, Any, dict[str, str]]:

@@ -87,6 +87,26 @@ async def test_merge_costs_what_the_table_says_also_where_imq_may_bypass_a_rules
             assert await requests_of_merge(world, "line/one", behind=behind, by="rhea") == expected
 
 
+UNUSED = {
+    "known flakes": "checks: {flaky: [{name: other, until: 2027-01-01}]}\n",
+    "the culprit": "culprit: revert\n",
+    "agents": "fair_share: {agents: ['robot-*']}\n",
+}
+"""Features that a merge beside them does not use. The others have no configuration, or cost nothing without it."""
+
+
+async def test_feature_that_a_merge_does_not_use_costs_no_request(world: World) -> None:
+    """P7: each alone, beside the figures of the table, which know none of them."""
+    expected = table()["behind"]
+    found = {}
+    for name, text in UNUSED.items():
+        world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
+        await requests_of_merge(world, f"first-{len(found)}", behind=True)
+        found[name] = await requests_of_merge(world, f"second-{len(found)}", behind=True) - expected
+        assert await world.paused() is None
+    assert found == {name: Counter() for name in UNUSED}
+
+
 @pytest.mark.parametrize("ready", [True, False])
 async def test_rules_read_after_they_changed_serve_all_labels_of_some_seconds(world: World, ready: bool) -> None:
     """P1, P7: only what decides a landing reads them again; each such read may still show the former rules."""

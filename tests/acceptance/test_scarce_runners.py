@@ -116,6 +116,26 @@ async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path
         await world.until(lambda: bool(kernel.merged and first.merged), within=CI_TIME * 8)
 
 
+@LAGS
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
+async def test_runner_whose_webhooks_are_lost_is_free_again(tmp_path: Path, trains: str, lag: timedelta) -> None:
+    """P2, P5: nothing says that the checks of the other queue have ended, and both land all the same."""
+    async with a_lab(tmp_path, trains, lag) as (world, gpu):
+        first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
+        for branch in ("main", "release"):
+            world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        first.label(LABEL, by="mona")
+        await world.until_status(first, "checking")
+        kernel.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=5))
+        assert await world.status(kernel) == "pending"
+        address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
+        await world.pass_time(CI_TIME * 2)
+        world.app.webhook_url = address
+        await world.until(lambda: bool(first.merged and kernel.merged), within=timedelta(minutes=40))
+
+
 @pytest.mark.parametrize("holder", ["elsewhere", "here"])
 @pytest.mark.parametrize("way", ["agent", "hotfix"])
 @pytest.mark.parametrize("trains", ["", "trains: {candidates: push, runs: 1}\n"], ids=["one_by_one", "trains"])

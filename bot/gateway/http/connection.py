@@ -209,6 +209,9 @@ _REPOSITORY = "/repositories/{repository_id}"
 _DISPATCHES = "/dispatches"
 _READABLE = ("/comments/{comment_id}", "/check-runs/{check_run_id}")
 """Objects that IMQ changes and deletes, and may read by the same address."""
+_MAY_BE_GONE = ("/issues/", "/artifacts/")
+"""Reads that GitHub answers with 410: of issues and their comments, and of artifacts (greenbone/actions #1794,
+dawidd6/action-download-artifact #283). A pull request stays."""
 _NOT_EVERYWHERE = ("/merge-async",)
 """Endpoints that not every GitHub has."""
 
@@ -331,8 +334,7 @@ class Connection:
         what is missing; else a read of the object written, or of its repository, has to tell.
         """
         gone = missing.status == HTTPStatus.GONE
-        if gone and call.reads and "/issues/" not in call.template:
-            # GitHub says so of issues and their comments alone; a pull request stays.
+        if gone and call.reads and not any(each in call.template for each in _MAY_BE_GONE):
             raise Refused(missing.message, status=missing.status) from missing
         named = missing.message.strip().lower() != "not found" or call.template.endswith(_NOT_EVERYWHERE)
         named = named and (call.reads or not gone)
