@@ -159,7 +159,8 @@ TOOLS: Mapping[str, Tool] = {
         Tool(
             "find",
             "Find pull requests",
-            "Finds the open pull requests of a head branch, with their numbers and head commits.",
+            "Finds the open pull requests of a head branch, with their numbers and head commits. GitHub shows a new "
+            "one after some seconds: call again.",
             {
                 "repository": _REPOSITORY,
                 "branch": {

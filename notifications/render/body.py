@@ -38,6 +38,7 @@ from notifications.texts import headlines, reason_texts, waiting
 from notifications.texts.headlines import BLOCKED_BY, WHY
 from notifications.texts.reason_texts import ReasonText
 from queue_engine.config.merge_commit import filled
+from queue_engine.domain.departure import may_judge_pull_request
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.notice import WAITING, Notice, NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
@@ -317,6 +318,8 @@ def _next_step(notice: Notice, mentions: bool) -> Iterable[str]:
         words = headlines.NEXT_STEP_FOR_PEOPLE if author_alone else headlines.NEXT_STEP_FOR_PEOPLE_OR_MAINTAINER
         who = words.format(people=" ".join(mentioned))
     step = (left_text(notice, names_of(notice)) or _text_of(notice, notice.reason)).next_step
+    if notice.kind is NoticeKind.NOT_READY and any(may_judge_pull_request(each.check) for each in notice.failing):
+        step += failing_checks.OF_PULL_REQUEST
     yield f"**{who}** {fill(step, notice)}{_ask_queuer(notice) if '{label}' in step else ''}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from notifications.render.escape import code, names, pull_requests
 from notifications.texts.headlines import KindText
 from notifications.texts.reason_texts import REQUEUE
-from queue_engine.domain.departure import FailingCheckFacts
+from queue_engine.domain.departure import FailingCheckFacts, may_judge_pull_request
 
 TOGETHER = KindText(
     "❌ Removed from the queue for {base}: it fails together with what landed since",
@@ -42,6 +42,13 @@ JUDGES_COMMITS = (
     "branch by rebase or by hand."
 )
 """For a check that was green until IMQ pushed its own commit."""
+
+OF_PULL_REQUEST = (
+    " If the check judges the title, labels or commits, correct those. A rerun may see the former ones: push a commit "
+    "if the check does not run again by itself."
+)
+"""A rerun has the event of the first run, and an edit starts a workflow only if its `types` have `edited`
+(aws/s2n-tls #5749, vm0-ai/vm0 #23369)."""
 
 _SHORT_SHA = 7
 _MOST_NUMBERS = 12
@@ -81,7 +88,8 @@ def run_sentence(others: Sequence[int], base: str) -> str:
 def next_step(failure: FailingCheckFacts, base: str) -> str:
     """Say what the author does; the trigger label is left to be filled in."""
     if not failure.is_together:
-        return (FIX if failure.reruns else FIX_OR_RERUN) + REQUEUE
+        judges = failure.judge_pull_request or any(map(may_judge_pull_request, failure.checks))
+        return (FIX if failure.reruns else FIX_OR_RERUN) + OF_PULL_REQUEST * judges + REQUEUE
     remote = "upstream" if failure.fork else "origin"
     if not _NAME_FOR_SHELLS.fullmatch(base):
         return FIX + REQUEUE

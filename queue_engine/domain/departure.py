@@ -1,5 +1,6 @@
 """A departure: why an entry left its queue, and what it waited for. Statistics derive from these, not from events."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeGuard
@@ -29,6 +30,10 @@ JOB_SUMS = (
 
 FLAKY_JOB_SUMS = ("ci_minutes", "ci_cost", "priced")
 """Those of a flake."""
+
+_OF_PULL_REQUEST = re.compile(
+    r"(?<![a-z])(?:title|labels?|sign-?off|signed|dco|cla|semantic|conventional|commit-?lint)(?![a-z])", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +142,19 @@ class FailingCheckFacts:
     """Whether others pushed to the base since then, past the queue."""
     fork: bool = False
     """Whether the head branch is in a fork."""
+    judge_pull_request: bool = False
+    """Whether workflow files show that they judge the pull request, and not its tree."""
 
     @property
     def is_together(self) -> bool:
         """Whether the change had passed alone, and fails together with what the base has got since."""
-        return self.merged and bool(self.green) and set(self.green) == set(self.checks)
+        of_tree = any(not may_judge_pull_request(each) for each in self.checks)
+        return self.merged and of_tree and bool(self.green) and set(self.green) == set(self.checks)
+
+
+def may_judge_pull_request(check: str) -> bool:
+    """Whether a check may judge the title, the labels or the commits of a pull request, by its name alone."""
+    return _OF_PULL_REQUEST.search(check) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from queue_engine.core.timing.backoff import no_jitter, wait
+from queue_engine.domain.departure import FailingCheckFacts
 from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeError
 from queue_engine.domain.facts import (
     GITHUB_ACTIONS,
@@ -51,7 +52,7 @@ from queue_engine.planner.merge_errors import misses_checks
 from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
 from queue_engine.planner.trains.model import TrainRun
 from queue_engine.rules.blockers import blockers_of, is_blocked
-from queue_engine.rules.checks import CommitChecks, absent_checks, counted, judge, run_checks
+from queue_engine.rules.checks import CommitChecks, absent_checks, counted, judge, names_of, run_checks
 from queue_engine.rules.proof import check_proofs
 
 _log = structlog.get_logger("imq.trains")
@@ -467,7 +468,12 @@ async def own_heads_pass(
     waiting = _waits_on(state, run, state.policy.refusal_timeout)
     for entry, verdict in verdicts:
         if verdict.state is CheckState.FAILED:
-            await state.updates.dequeue(entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed)
+            names = names_of(verdict.failed)
+            of_pull_request = {each.name for each in judging}.issuperset(names)
+            failure = FailingCheckFacts(entry.head_sha, names, judge_pull_request=of_pull_request)
+            await state.updates.dequeue(
+                entry, Reason.CHECKS_FAILED, Facts(), detail=None, checks=verdict.failed, failure=failure
+            )
             return None
         if verdict.state is CheckState.PENDING and await leaves_for_absent(state, entry):
             return None

@@ -15,7 +15,7 @@ from tests.acceptance.test_train_refusals import events
 from tests.acceptance.test_workflow_permission import accept
 from tests.acceptance.train_stage import CHECK, WORKFLOW, configure
 from tests.acceptance.train_world import queue_all
-from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
 
 MINUTE = timedelta(minutes=1)
 TITLE = "title"
@@ -142,6 +142,7 @@ async def test_member_whose_title_is_red_in_the_end_leaves_alone(tmp_path: Path,
         assert [await made.world.reasons(pull) for pull in pulls] == [[], ["checks_failed"], []]
         text = made.world.comment(pulls[1])
         assert f"`{TITLE}`" in text
+        assert "If the check judges the title, labels or commits, correct those." in text
         assert f"`{CHECK}`" not in text
 
 
@@ -257,3 +258,31 @@ async def test_title_check_to_which_a_member_adds_a_test_is_tested_on_its_candid
         await made.world.settle()
         assert [await made.world.reasons(pull) for pull in pulls] == [[], [], []]
         assert "pull_request" in {run.event for run in made.on_candidates()}
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)])
+async def test_title_check_that_fails_one_by_one_asks_for_another_title(tmp_path: Path, lag: timedelta) -> None:
+    """P6: outside the queue and on leaving it; what landed since has nothing to do with it."""
+    async with titles(tmp_path, trains="off") as made:
+        made.world.server.lag.set(lag)
+        made.world.settling = lag * 4
+        bad, edited = await made.ready(1, 2)
+        bad.edit_title("Improve things", by="mona")
+        await made.world.pass_time(MINUTE * 2)
+        made.world.repository.push("main", {"moved.py": "1\n"}, "Move the base", by="rhea")
+        await made.world.pass_time(MINUTE)
+        bad.label(LABEL, by="mona")
+        await made.world.pass_time(MINUTE)
+        text = made.world.comment(bad)
+        assert "Push a fix, or rerun the check if it is flaky. If the check judges the title, labels or commits" in text
+        bad.edit_title("feat: improve things", by="mona")
+        await made.world.until(lambda: bool(bad.merged))
+        edited.label(LABEL, by="mona")
+        await made.world.until_status(edited, "checking")
+        edited.edit_title("Improve things", by="mona")
+        await made.world.until(lambda: LABEL not in edited.labels)
+        await made.world.settle()
+        text = made.world.comment(edited)
+        assert "a required check failed**" in text
+        assert "what landed since" not in text
+        assert "If the check judges the title, labels or commits, correct those." in text

@@ -242,7 +242,7 @@ async def landed_in_order(world: World, *pulls: Any) -> bool:
 async def test_person_waits_for_the_run_of_an_agent_that_hangs_for_two_usual_runs_at_most(
     tmp_path: Path, lag: timedelta, trains: bool
 ) -> None:
-    """P5: past two thirds it keeps its turn, until it takes twice as long as usual; then both land."""
+    """P5: past two thirds it keeps its place, until it takes twice as long as usual; then both land."""
     async with stage(tmp_path, trains=trains, lag=lag) as (world, ci, delayed):
         ci.finishes = False
         if trains:

@@ -4,6 +4,7 @@ import json
 import sys
 from asyncio import create_subprocess_exec
 from asyncio.subprocess import PIPE
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,30 @@ async def test_agents_land_by_the_official_client(tmp_path: Path) -> None:
             agent = await create_subprocess_exec(str(PYTHON), *script, env=environ, stdout=PIPE, stderr=PIPE)
             assert json.loads(await ended(agent, ExitCode.DONE))["outcome"] == "landed"
             assert pull.merged
+
+
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: pull_request}\n"], ids=["one_by_one", "trains"])
+async def test_agents_land_where_reads_lag(tmp_path: Path, trains: str) -> None:
+    """By the one command that they need, and by tools over standard input and output, where these can be had."""
+    async with logged_in(tmp_path) as (theatre, shell):
+        theatre.repository.push("main", {".github/imq.yml": trains, "a.txt": "1\n"}, "Configure IMQ", by="rhea")
+        theatre.server.lag.set(timedelta(seconds=2))
+        pull = theatre.repository.open_pull_request("Good", head="good", by="mona", files={"good.txt": "1\n"})
+        shell.clone.fetch("good")
+        printed = await shell.imq("land", "--wait", "--json")
+        answer, _ = json.JSONDecoder().raw_decode(printed[printed.index("{") :])
+        assert (answer["outcome"], answer["retry_safe"]) == ("landed", False)
+        assert theatre.repository.is_ancestor(pull.head_sha, "main")
+        if PYTHON.exists():
+            token = json.loads((shell.home / ".config" / "imq" / "logins.json").read_text())["logins"][0]["token"]
+            environ = {"PATH": str(PYTHON.parent), "HOME": str(shell.home), "PYTHONPATH": str(ROOT)}
+            other = theatre.repository.open_pull_request("Tool", head="tool", by="mona", files={"tool.txt": "1\n"})
+            client = (str(ROOT / "tests" / "process" / "mcp_client.py"), AUTO, REPOSITORY, "tool", token, "stdio")
+            agent = await create_subprocess_exec(
+                str(PYTHON), *client, sys.executable, "-m", "bot", "mcp", env=environ, stdout=PIPE, stderr=PIPE
+            )
+            assert json.loads(await ended(agent, ExitCode.DONE))["outcome"] == "landed"
+            assert theatre.repository.is_ancestor(other.head_sha, "main")
 
 
 async def test_command_that_was_killed_reports_that_the_branch_landed_meanwhile(tmp_path: Path) -> None:

@@ -328,7 +328,7 @@ def land(
         repository = repository or repository_of_clone(session, clone_or_stop())
         found = _continued(session, repository)
     if found is None:
-        found = find_pull_request(session, numbers[0] if numbers else None, repository)
+        found = find_pull_request(session, numbers[0] if numbers else None, repository, waits=wait)
     bound = None if head == ANY else _head(found, head)
     body = {name: value for name, value in (("head_sha", bound), ("priority", priority)) if value is not None}
     begun, of_commit = PendingLanding(session.client.url, found.name, body), _of_commit(session, found)

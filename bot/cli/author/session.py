@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -280,8 +281,17 @@ class FoundPullRequest:
         return f"{self.repository}#{self.number}"
 
 
-def find_pull_request(session: Session, number: int | None, repository: str | None) -> FoundPullRequest:
-    """Return the pull request that a person means. Stops the command if there is none, or more than one."""
+_LAG_SECONDS = (1, 2, 4)
+"""Pauses before IMQ is asked again: GitHub's reads may not show a pull request yet that was just opened."""
+
+
+def find_pull_request(
+    session: Session, number: int | None, repository: str | None, *, waits: bool = False
+) -> FoundPullRequest:
+    """Return the pull request that a person means. Stops the command if there is none, or more than one.
+
+    With `waits` it may have been opened a moment ago.
+    """
     if number is not None and repository is not None:
         return FoundPullRequest(repository, number)
     clone = clone_or_stop()
@@ -293,6 +303,10 @@ def find_pull_request(session: Session, number: int | None, repository: str | No
     except CloneError as problem:
         stop(ExitCode.USAGE, str(problem))
     found = _open_ones(session, clone, chosen, branch)
+    for pause in _LAG_SECONDS if waits else ():
+        if not found:
+            time.sleep(pause)
+            found = _open_ones(session, clone, chosen, branch)
     if not found:
         stop(
             ExitCode.USAGE,
