@@ -9,7 +9,8 @@ agents wait.
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -149,9 +150,9 @@ async def _row(size: Size, seed: int, *, trains: bool) -> Row:
 async def through_bot(by_people: Arrivals, *, agents: int, each: int, trains: bool = False) -> Found:
     """Land the pull requests of people, beside so many agents with `each` of their own."""
     found = Found()
-    start = a_train_world if trains else a_world
+    begun: Callable[..., AbstractAsyncContextManager[World]] = a_train_world if trains else a_world
     with tempfile.TemporaryDirectory() as directory:
-        async with start(Path(directory), settings=_SETTINGS) as world, aiohttp.ClientSession() as session:
+        async with begun(Path(directory), settings=_SETTINGS) as world, aiohttp.ClientSession() as session:
             _create_users(world, by_people, agents)
             calls, start = Calls(world, found), world.clock.now()
             world.rest = calls.rest
@@ -251,7 +252,7 @@ class Worker:
 
     def _has_landed(self, pull: PullRequestHandle) -> bool:
         """Whether the base has its head: GitHub shows a member of a train as merged later."""
-        return self.world.repository.is_ancestor(pull.head_sha, "main")
+        return bool(self.world.repository.is_ancestor(pull.head_sha, "main"))
 
     async def _count_events(self, pull: PullRequestHandle) -> None:
         """Count what happened to a pull request that has left: each end has one beginning."""

@@ -389,10 +389,11 @@ class QueuePass:
         made = next_runs(state.memory, numbers.difference(filled.members), state.now)
         if made == Plan():
             await state.remember(state.memory)
-            again = [state.now + _PLAN_AGAIN] if state.runs or numbers else []
-            hang = [hangs_at(state.memory.trains, each) for each in state.memory.trains.runs]
-            again += [at for each in hang if (at := datetime.fromtimestamp(each, UTC)) > state.now]
-            return QueueWait(first((due, filled.until, *(each.next_poll_at for each in waiting.values()), *again)))
+            trains = state.memory.trains
+            hang = (datetime.fromtimestamp(hangs_at(trains, each), UTC) for each in trains.runs)
+            later = [each for each in hang if each > state.now]
+            later += [state.now + _PLAN_AGAIN] if state.runs or numbers else []
+            return QueueWait(first((due, filled.until, *(each.next_poll_at for each in waiting.values()), *later)))
         if made.land is not None:
             run = state.find(made.land.id)
             planned, again = made.land, run.next_poll_at

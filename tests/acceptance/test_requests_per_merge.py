@@ -98,7 +98,7 @@ UNUSED = {
 async def test_feature_that_a_merge_does_not_use_costs_no_request(world: World) -> None:
     """P7: each alone, beside the figures of the table, which know none of them."""
     expected = table()["behind"]
-    found = {}
+    found = dict[str, Counter[str]]()
     for name, text in UNUSED.items():
         world.repository.push("main", {".github/imq.yml": text}, "Configure IMQ", by="rhea")
         await requests_of_merge(world, f"first-{len(found)}", behind=True)

@@ -32,7 +32,7 @@ class TrainPolicy:
         self._fill_minutes = fill_minutes
         self._durations: list[float] = []
         self._due: list[Action | NewRun] = []
-        self._yields: tuple[int, ...] = ()
+        self._yielding: tuple[int, ...] = ()
         self._starting: NewRun | None = None
 
     def arrived(self, pull: int, now: float) -> None:
@@ -75,7 +75,7 @@ class TrainPolicy:
             waiting = ()
         queue = tuple(each for each in self.trains.queue if each not in waiting)
         made = plan(replace(self.trains, queue=queue), now)
-        self._yields = made.yields
+        self._yielding = made.yields
         if made.land is not None:
             self._due.append(Land(made.land.id))
         self._due += [Eject(each) for each in made.eject]
@@ -94,7 +94,7 @@ class TrainPolicy:
                 self.trains = ejected(trains, member)
             case Cancel(run):
                 (found,) = (each for each in trains.runs if each.id == run)
-                self.trains = run_cancelled(trains, found, yields=run in self._yields)
+                self.trains = run_cancelled(trains, found, yields=run in self._yielding)
 
 
 class Bors:

@@ -370,10 +370,10 @@ def test_run_of_agents_that_may_hang_ends_for_people_and_before_a_young_one() ->
     assert (made.cancel, [each.content for each in made.start]) == ((1,), [(2,)])
 
 
-def test_run_of_agents_ends_three_times_in_a_row_and_for_none_after_half_of_the_time_until_its_key() -> None:
+def test_run_of_agents_ends_nine_times_in_a_row_and_for_none_after_half_of_the_time_until_its_key() -> None:
     """P5: each end costs CI; a run with an outcome has its members yield again."""
     state = beside_agents(1, TrainRun(1, (3, 4), frozenset({3, 4}), 0.0))
-    for number in range(1, 4):
+    for number in range(1, 10):
         (ended,) = state.runs
         assert plan(state, 0.0).yields == (number,)
         state = run_cancelled(state, ended, yields=True).with_run(replace(ended, id=number + 1))
@@ -382,8 +382,8 @@ def test_run_of_agents_ends_three_times_in_a_row_and_for_none_after_half_of_the_
     assert plan(lost, 0.0) == Plan()
     (ended,) = state.runs
     for known in (run_failed(state, ended), run_passed(replace(state, runs=(ended,)), ended, 1.0)):
-        again = replace(known, passed=(), failures=()).with_run(TrainRun(5, (3, 4), frozenset({3, 4}), 0.0))
-        assert plan(again, 0.0).yields == (5,)
+        again = replace(known, passed=(), failures=()).with_run(TrainRun(11, (3, 4), frozenset({3, 4}), 0.0))
+        assert plan(again, 0.0).yields == (11,)
     run = TrainRun(1, (3, 4), frozenset({3, 4}), USUAL * 6.8)
     state = beside_agents(1, run)
     queue = tuple(replace(each, yields_until=each.yields_until and USUAL * 14) for each in state.queue)
