@@ -208,7 +208,7 @@ class CulpritSteps:
         if report is not None and report.run_id != search.job:
             if report.state is CheckState.PENDING:
                 return await self._wait(search)
-            search = replace(search, rerun_ended=True, polls=0)
+            search = replace(search, rerun_ended=True)
             return await self._with_result(search, len(search.commits) - 1, report, on_base=True)
         now = self._engine.clock.now()
         if search.rerun_at is None:
@@ -219,7 +219,7 @@ class CulpritSteps:
         elif any(each.id == search.run and not each.ended for each in runs):
             return await self._wait(search)
         elif now >= search.rerun_at + _LOST_RERUN:
-            return await self._save(replace(search, rerun_ended=True, polls=0))
+            return await self._save(replace(search, rerun_ended=True))
         return Hold(_LOST_RERUN / 5)
 
     async def _with_result(
@@ -277,7 +277,7 @@ class CulpritSteps:
                 return Hold(_SOON)
             if search.tests >= _MOST_READ:
                 return await self._give_up(search)
-            return await self._save(replace(search, testing=None, polls=0))
+            return await self._save(replace(search, testing=None))
         runs = await self._github.workflow_runs(self._repository, sha)
         own = [each for each in runs if each.branch == test.branch]
         report = await self._report(sha, _check_of(search), own) if own else None
@@ -287,7 +287,7 @@ class CulpritSteps:
                 return await self._wait(search)
             return await self._give_up(search)
         await self._unpublish(test, sha)
-        return await self._with_result(replace(search, testing=None, polls=0), test.place, report)
+        return await self._with_result(replace(search, testing=None), test.place, report)
 
     async def _publish(self, search: CulpritRecord, test: CommitCheck, sha: str) -> bool:
         """Create the branch, unless a former job did, and start CI; False if it may be somebody else's."""
