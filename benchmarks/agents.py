@@ -117,7 +117,8 @@ async def agents_row(size: Size, seed: int) -> list[Row]:
     So few pull requests say little about the ratio itself, which is 1.0 to 1.3 by the seed: `benchmarks.fair_share`
     and `benchmarks.train_share` have thousands. One by one this row says whether the bot lands as the simulation does.
     """
-    return [await _row(size, seed, trains=trains) for trains in (False, True)]
+    modes = size.of((False, True), (False, True), (True,))
+    return [await _row(size, seed, trains=trains) for trains in modes]
 
 
 async def _row(size: Size, seed: int, *, trains: bool) -> Row:

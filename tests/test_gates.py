@@ -121,16 +121,19 @@ def test_gate_of_a_test_is_that_of_its_mark_or_its_folder(request: pytest.Fixtur
 
 
 def test_all_but_the_first_variants_of_a_test_run_in_the_long_gate(request: pytest.FixtureRequest) -> None:
-    """Another answer stays as well. Thorough ones go, and none whose mark says that each has a cause."""
+    """Another answer stays as well. Thorough ones go, and none that a mark names as one with a cause of its own."""
     repeated = [variant(request, "acceptance/test_a.py", f"test_a[{n}]") for n in range(4)]
     marked = [variant(request, "acceptance/test_b.py", f"test_b[{n}]", "every_variant") for n in range(4)]
+    kept = pytest.mark.every_variant("3-lag")
+    named = [variant(request, "acceptance/test_g.py", f"test_g[{n}-lag]", kept) for n in range(4)]
     others = [variant(request, "store/test_c.py", f"test_c[{n}]") for n in range(4)]
     thorough = [variant(request, "acceptance/test_d.py", f"test_d[{n}]", *["thorough"] * (n < 3)) for n in range(5)]
     answers = [variant(request, "acceptance/test_e.py", f"test_e[{n}-{n > 1}]") for n in range(4)]
     promises = [variant(request, f"acceptance/{PROMISES}", f"test_f[{n}]") for n in range(2)]
-    put_variants_off([*repeated, *marked, *others, *thorough, *answers, *promises])
+    put_variants_off([*repeated, *marked, *named, *others, *thorough, *answers, *promises])
     assert [gate_of(item) for item in thorough] == [Gate.LONG] * 3 + [Gate.LANDING] + [Gate.LONG]
     assert [gate_of(item) for item in repeated] == [Gate.LANDING] + [Gate.LONG] * 3
+    assert [gate_of(item) for item in named] == [Gate.LANDING, Gate.LONG, Gate.LONG, Gate.LANDING]
     assert [gate_of(item) for item in answers] == [Gate.LANDING, Gate.LONG] * 2
     assert {gate_of(item) for item in marked + others + promises} == {Gate.LANDING}
     assert may_have(TESTS / "acceptance" / "test_who_did_it.py", Gate.LONG)
@@ -143,7 +146,7 @@ def test_make_test_runs_an_acceptance_test_of_each_subject_and_every_promise(req
     assert sample([*subjects, *others]) == [subjects[0], subjects[2], *others]
 
 
-def variant(request: pytest.FixtureRequest, path: str, name: str, *marks: str) -> pytest.Item:
+def variant(request: pytest.FixtureRequest, path: str, name: str, *marks: str | pytest.MarkDecorator) -> pytest.Item:
     """A test as pytest would collect it."""
     module = pytest.Module.from_parent(request.session, path=TESTS / path)
     item = pytest.Function.from_parent(module, name=name, callobj=failed)

@@ -134,7 +134,7 @@ async def test_pull_request_that_waits_outside_the_queue_is_updated_and_keeps_wa
     assert world.requests(UPDATES) == 2
 
 
-@pytest.mark.every_variant
+@pytest.mark.every_variant("403-lag1", "422-lag0", "503-lag1")
 @pytest.mark.parametrize("lag", [timedelta(0), LAG])
 @pytest.mark.parametrize("status", [400, 403, 422, 503])
 async def test_update_that_github_refuses_for_a_moment_is_made_later(

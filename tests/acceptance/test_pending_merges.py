@@ -70,6 +70,7 @@ async def test_merge_that_outlives_its_entry_is_compared_by_the_database_that_im
 
 
 @pytest.mark.lagging
+@pytest.mark.thorough("True")
 @pytest.mark.parametrize("reported", [True, False])
 async def test_merge_that_outlives_its_entry_onto_a_moved_base_pauses_the_queue(world: World, reported: bool) -> None:
     """P1: another pull request landed meanwhile, so the tree that GitHub made of both is untested."""

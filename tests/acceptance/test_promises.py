@@ -207,6 +207,7 @@ def add_repository(world: World, full_name: str) -> Any:
     return handle
 
 
+@pytest.mark.long("lagging")
 async def test_repository_whose_github_fails_for_ever_delays_no_other(world: World) -> None:
     """P5: while one repository's answers are all faults, another lands as fast as ever; the first one gets its word."""
     broken = add_repository(world, "acme/broken")
@@ -243,6 +244,7 @@ async def test_check_that_never_reports_waits_explained_and_the_next_one_lands(w
     assert "path filter" in world.comment(skipped)
 
 
+@pytest.mark.long("lagging")
 async def test_mergeable_that_remains_unknown_ends_the_wait_and_the_next_one_lands(world: World) -> None:
     """P5: GitHub neither updates nor knows why not; after ten minutes the entry leaves with that explanation."""
     pull, following = await world.behind("add"), world.open("following")

@@ -12,6 +12,11 @@ from tests.acceptance.world import CI_TIME, LABEL, World
 
 REVIEWS = "GET /repos/{owner}/{repo}/pulls/{number}/reviews"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
+REPEATED = {
+    *("approval, organisation", "changes requested, ruleset", "conversation, ruleset"),
+    *("signatures, classic", "linear history, classic"),
+}
+"""Cases whose reason another one has, and whose rule `test_branch_rules.py` reads: the long gate runs them."""
 
 
 async def rejected(world: World, pull: Any) -> tuple[str, str]:
@@ -44,7 +49,7 @@ async def reported_and_fixed(world: World, case: Case, *, words: str, merges_ask
     await lands(world, pull)
 
 
-@pytest.mark.every_variant
+@pytest.mark.every_variant(*(name for name in CASES if name not in REPEATED))
 @pytest.mark.parametrize("name", CASES)
 async def test_rule_of_a_branch_is_reported_with_its_reason_and_met_by_its_next_step(world: World, name: str) -> None:
     """No other entry is delayed (P5): one read or one merge call is enough to name the requirement."""

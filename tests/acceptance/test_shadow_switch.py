@@ -212,8 +212,8 @@ async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) 
     assert await world.reasons(pull) == ["shadow_mode", "head_changed"]
 
 
-@pytest.mark.every_variant
-@pytest.mark.parametrize("lag", [timedelta(0), LAG], ids=str)
+@pytest.mark.every_variant("unlabel-lag1", "close-lag1", "draft-lag0", "push-lag1", "retarget-lag0")
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
 @pytest.mark.parametrize("act", _ENDS)
 async def test_change_in_shadow_mode_ends_what_was_queued_and_its_person_is_named(
     tmp_path: Path, act: str, lag: timedelta
@@ -246,7 +246,10 @@ async def test_label_that_is_set_again_in_shadow_mode_is_new_consent(world: Worl
     assert await world.reasons(pull) == ["shadow_mode", "label_removed"]
 
 
-@pytest.mark.every_variant
+@pytest.mark.every_variant(
+    *("label-mona-command-later", "label-mona-call-back", "command-mona-call-at once", "command-mona-command-back"),
+    *("command-tria-command-at once", "command-tria-call-later"),
+)
 @pytest.mark.parametrize("when", ["at once", "later", "back"])
 @pytest.mark.parametrize("way", ["command", "call"])
 @pytest.mark.parametrize(("how", "by"), [("label", "mona"), ("command", "mona"), ("command", "tria")])

@@ -83,7 +83,7 @@ def outcomes(world: World, workflow: Any) -> list[str]:
     return [run.current_jobs()[0].conclusion for run in on_base]
 
 
-@pytest.mark.every_variant
+@pytest.mark.every_variant("none")
 @pytest.mark.parametrize("own_refs", ["all", "rest", "none"])
 async def test_base_runs_no_test_of_a_tested_tree_and_tests_any_other(own_refs: Any, tmp_path: Path) -> None:
     """P1, P7: one request for each landing; a push with one other file is tested; after 14 days nothing is left."""
@@ -179,6 +179,7 @@ async def test_train_marks_its_last_tree_alone(tmp_path: Path) -> None:
         assert world.requests(POST) - before <= 4
 
 
+@pytest.mark.thorough("False")
 @pytest.mark.parametrize(("own_refs", "lands"), [("all", False), ("none", False), ("all", True), ("none", True)])
 async def test_death_between_the_ref_and_the_landing_leaves_no_lie(own_refs: Any, lands: bool, tmp_path: Path) -> None:
     """P2: IMQ dies before it has GitHub's answer. The ref is true, whether its tree lands, and goes after 14 days."""

@@ -27,6 +27,7 @@ async def test_branch_that_a_person_made_under_the_name_of_a_run_stays(tmp_path:
         assert left == set(taken)
 
 
+@pytest.mark.thorough("False")
 @pytest.mark.parametrize("kind", ["imq", "imq-build"])
 @pytest.mark.parametrize("is_dequeued", [True, False])
 async def test_branch_of_a_run_to_which_a_person_pushed_stays(tmp_path: Path, kind: str, is_dequeued: bool) -> None:

@@ -35,6 +35,7 @@ async def test_member_that_github_shows_as_merged_late_is_not_closed(tmp_path: P
         assert world.requests(READ) - reads == (2 * 2 if after.seconds > 60 else 0)
 
 
+@pytest.mark.thorough("True")
 @pytest.mark.parametrize("closes_it", [False, True])
 async def test_member_that_github_never_shows_as_merged_is_closed_with_its_commit(
     tmp_path: Path, closes_it: bool
@@ -81,6 +82,7 @@ async def test_member_that_a_person_closes_before_github_shows_its_landing_has_l
 
 
 @pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)], ids=["", "lag"])
+@pytest.mark.thorough("True")
 @pytest.mark.parametrize("reported", [True, False])
 async def test_member_whose_base_somebody_changes_as_it_lands_is_not_closed(
     tmp_path: Path, lag: timedelta, reported: bool

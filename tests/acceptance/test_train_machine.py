@@ -40,7 +40,7 @@ def _settings(examples: int, steps: int, *, derandomize: bool = True) -> setting
 
 def test_trains_keep_the_promises_whatever_people_and_failures_do() -> None:
     """Few examples, always the same ones."""
-    run_state_machine_as_test(TrainMachine, settings=_settings(3, 12))
+    run_state_machine_as_test(TrainMachine, settings=_settings(2, 12))
 
 
 @contextmanager

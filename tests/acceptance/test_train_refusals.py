@@ -241,7 +241,9 @@ async def test_train_whose_app_lost_its_permission_blames_no_rule(tmp_path: Path
 QUEUED_BY_GITHUB = {"message": "Changes must be made through the merge queue"}
 
 
-@pytest.mark.every_variant
+@pytest.mark.every_variant(
+    "lock-branch_locked-is locked-merge-lag1", "queue-native_queue_required-merge queue-squash-lag1"
+)
 @pytest.mark.parametrize("lag", [timedelta(0), LAG])
 @pytest.mark.parametrize("method", ["merge", "squash"])
 @pytest.mark.parametrize(

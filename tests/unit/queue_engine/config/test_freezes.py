@@ -138,7 +138,7 @@ WEEKLY = st.builds(
 NIGHT = WeeklyFreeze(frozenset({6}), time(2, 30), MINUTE * 60, ZoneInfo("UTC"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     change=st.sampled_from(sorted(CHANGES)),
     weekly=st.lists(WEEKLY, min_size=1, max_size=2),
