@@ -65,6 +65,7 @@ async def test_pull_request_that_waits_for_the_permission_still_needs_consent(wo
     assert await world.reasons(pull) == ["workflows_permission", "head_changed"]
 
 
+@pytest.mark.thorough("True")
 @pytest.mark.parametrize("conflicts", [False, True])
 async def test_change_of_workflows_in_a_train_is_set_aside_and_the_others_are_tested_without_it(
     tmp_path: Path, conflicts: bool
