@@ -84,19 +84,27 @@ class _Choice:
         most = max(len(untested), 1)
         tested = (*self.trains.passed, *(each for each in self.trains.runs if each.extends_base))
         known = {frozenset(each.content) for each in tested}
-        for work in [preempting] if preempting else [*self._work(active), ()]:
-            if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
-                new = self._prefixes(work)
-            elif not preempting and (carried := self._combined(anchor, work)):
-                new = [_run(anchor, carried)]
-            else:
-                share = 1 if self.trains.fills else free
-                new = self._tests(work, anchor, ceil(max(most, len(work)) / share)) if work else []
+        works = [preempting] if preempting else [*self._work(active), ()]
+        for new in (runs for work in works for runs in self._options(work, anchor, most, alone=bool(preempting))):
             new = [self._whole(each) for each in new]
             # What has passed waits for a better run to end, and lands then. No run repeats one under way.
             if new := [each for each in new if frozenset(each.content) not in known]:
                 return new
         return []
+
+    def _options(
+        self, work: Sequence[Member], anchor: Sequence[int], untested: int, *, alone: bool
+    ) -> Iterator[Sequence[NewRun]]:
+        """Yield the runs to start for this work, the best ones first; `alone`: none of qualified members alone."""
+        if len(work) > 1 and all(each.qualified and self._suspected(each) for each in work):
+            yield self._prefixes(work)
+            return
+        combines = not alone and self._combines(anchor, urgent=any(not each.qualified for each in work))
+        if combines and (carried := self._carried(anchor, _CARRIED_ALONE)[: self.trains.most]):
+            yield [_run(anchor, carried)]
+        if work:
+            share = 1 if self.trains.fills else self.trains.slots - len(self.trains.runs)
+            yield self._tests(work, anchor, ceil(max(untested, len(work)) / share))
 
     def _whole(self, run: NewRun) -> NewRun:
         """Return the run with the members that land before its own; of what failed on this base, a part.
@@ -117,12 +125,6 @@ class _Choice:
         brought = (members[each] for each in content if each not in run.content)
         added = {each.id for each in brought if not each.qualified or self._suspected(each)}
         return NewRun(content, (run.tested & {*content}) | added or frozenset(content[-1:]))
-
-    def _combined(self, anchor: Sequence[int], work: Sequence[Member]) -> tuple[int, ...]:
-        """Return the qualified members for which a run is started before the one that tests `work`."""
-        if not self._combines(anchor, urgent=any(not each.qualified for each in work)):
-            return ()
-        return self._carried(anchor, _CARRIED_ALONE)[: self.trains.most]
 
     def _tests(self, work: Sequence[Member], anchor: Sequence[int], most: int) -> Sequence[NewRun]:
         """Return the run that tests the first of these, on what probably passes."""

@@ -294,6 +294,20 @@ def test_run_that_passed_and_waits_to_land_is_not_started_again() -> None:
     assert (1,) not in [each.content for each in made.start]
 
 
+def test_slots_are_used_where_the_run_of_all_that_passed_is_under_way() -> None:
+    """A member that failed alone waits for it, too; suspects and new members are tested beside that run."""
+    queue = [replace(each, qualified_at=0.0 if each.id < 5 else None) for each in trains(20).queue]
+    failed = FailingRun(frozenset({1}), frozenset({1}), on_base=False)
+    rates = Estimates(fails=Rate(0.1, 100), fails_later=Rate(0.05, 100))
+    state = Trains(8, USUAL, tuple(queue), failures=(failed,), estimates=rates)
+    state = state.with_run(TrainRun(1, (2, 3, 4), frozenset({2, 3, 4}), 0.0))
+    started = [new.content for new in plan(state, 1.0).start]
+    assert len(started) == 7
+    assert started[0] == (1,)
+    assert {*range(5, 21)} <= {each for content in started for each in content}
+    assert (2, 3, 4) not in started
+
+
 def test_member_whose_own_head_fails_is_tested_alone_in_its_order() -> None:
     """P5: it joins no run of others, and others do not starve it."""
     red = replace(trains(4).queue[0], head_fails=True)
