@@ -282,11 +282,16 @@ def unguarded() -> Iterator[None]:
 
 def _watch() -> None:
     """Report each wait in real time, started process and bound port to the guard, from now on."""
-    pause, block, run, limited = asyncio.sleep, time.sleep, events.Handle._run, asyncio.timeout
+    pause, block, run, limited_at = asyncio.sleep, time.sleep, events.Handle._run, asyncio.timeout_at
 
     def timeout(delay: float | None) -> asyncio.Timeout:
-        # IMQ gives GitHub 20 s for an answer. A process that gets a twentieth of a processor took longer.
-        return limited(max(delay, LIMIT) if GUARD.on and delay is not None and delay >= 1 else delay)
+        return timeout_at(None if delay is None else asyncio.get_running_loop().time() + delay)
+
+    def timeout_at(when: float | None) -> asyncio.Timeout:
+        # IMQ gives GitHub 20 s for an answer, and 5 s for a connection. A process that gets a twentieth of a processor
+        # took longer.
+        now = asyncio.get_running_loop().time()
+        return limited_at(now + max(when - now, LIMIT) if GUARD.on and when is not None and when - now > 0.5 else when)
 
     async def sleep(delay: float, result: Any = None) -> Any:
         if delay > 0 and _HEARTBEATS not in sys._getframe(1).f_code.co_filename:
@@ -325,6 +330,7 @@ def _watch() -> None:
         (asyncio, "sleep", sleep),
         (tasks, "sleep", sleep),
         (asyncio, "timeout", timeout),
+        (asyncio, "timeout_at", timeout_at),
         (time, "sleep", blocking_sleep),
         (events.TimerHandle, "_run", run_timer),
     ):
