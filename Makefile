@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # needs twice the time of a newer one to choose among an index's files.
 define environment
 	$(PYTHON) -m venv $(1)
-	$(1)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-pip.txt || echo 'pip is an older one.'
+	$(1)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r requirements-pip.txt || echo 'The index lacks that pip: an older one installs.'
 	$(1)/bin/pip install --quiet --no-deps --no-compile --require-hashes -r $(2)
 endef
 

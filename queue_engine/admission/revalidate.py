@@ -228,7 +228,7 @@ async def _judge(
         people = tuple(dict.fromkeys((pull.author, *pull.assignees)))
         why = replace(why, people=people, delivery=delivery)
         await record.dequeue(change, entry, why, policy)
-    _log.info("dequeued", repository=before.repository.full_name, number=pull.number, reason=lost.reason.value)
+    _log.info("dequeued", repository=before.repository.full_name, number=pull.number, reason=why.reason.value)
     return None
 
 

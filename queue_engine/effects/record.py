@@ -50,9 +50,11 @@ from queue_engine.rules.departure_facts import (
     cause_of,
     dismissal_of,
     is_in_history,
+    lost_labels,
     may_merge_yet,
     never_set,
     pushed_head,
+    set_lately,
     with_deleted_label,
 )
 from queue_engine.rules.depth import waits_for_room
@@ -117,11 +119,14 @@ async def with_author(
         known = await change.tx.known.lately(entry.repository.id, of_pull(entry.number), change.now)
         found = await _with_cause(change, entry, why, policy)
         labels = await queued_by(change.tx, entry.repository.id, entry.number, entry.trusted_labels, policy)
+        own = await change.tx.outbox.wanted_labels(entry.repository.id, entry.number)
     if why.reason is not Reason.HEAD_CHANGED:
         if found.cause is not None or found.reason is not why.reason:
             return why
+        recent = {*own, *set_lately(known)}
+        present = replace(pull, labels=frozenset(each for each in pull.labels if not has_label([each], recent)))
         with suppress(GitHubError):
-            return await _with_author_in_history(engine, entry, why, pull, labels or policy.trigger_labels)
+            return await _with_author_in_history(engine, entry, why, present, labels or policy.trigger_labels)
         return why
     why = replace(why, pushed=pull.head_sha)
     if pushed_head(entry, known) is not None:
@@ -139,8 +144,9 @@ async def _with_author_in_history(
 ) -> DequeueReason:
     """Return the reason with who caused it by GitHub's history; `labels` queued it. Raises GitHubError, StaleRecord.
 
-    A label that was renamed is on, its history has the former name, and the repository has no label of that name. Where
-    GitHub shows older states than it did before, one of the three is missing.
+    A label that was renamed is on, its history has the former name, and the repository has no label of that name. Of
+    two such names nothing tells which one a label has replaced. `pull` has no label that was set lately: GitHub may
+    show an older history.
     """
     github, repository, since = engine.github, entry.repository, entry.enqueued_at - _CLOCK_SKEW
     history = await github.history(repository, entry.number)
@@ -148,7 +154,9 @@ async def _with_author_in_history(
     if made is None and why.reason is Reason.LABEL_REMOVED:
         gone = [each for each in sorted(labels) if not await github.has_label(repository, each)]
         renamed = never_set(history, pull.labels) if gone else []
-        if len(gone) == len(renamed) == 1 and has_label(entry.trusted_labels, gone):
+        others = lost_labels(history, (*pull.labels, *labels)) if gone else []
+        others = [each for each in others if not await github.has_label(repository, each)]
+        if len(gone) == len(renamed) == 1 and not others and has_label(entry.trusted_labels, gone):
             await follow_label(engine, repository, gone[0], renamed[0])
             raise StaleRecord(f"the label {gone[0]} was renamed before it was read")
         removed = [each for each in history if each.kind == "unlabeled" and each.label and each.at >= since]

@@ -4,8 +4,8 @@ Each instant in the queue counts for one thing: a red base, else a pause, else w
 parts add up to the whole. An event that seems to have happened before an earlier one, after a clock was set, counts as
 simultaneous with it.
 
-The webhook of the change that ended an entry names who made it. Without that webhook IMQ names no one, but for a push
-the account that GitHub's activity of the branch names.
+The webhook of the change that ended an entry names who made it. Without that webhook GitHub's history of the pull
+request does, and for a push the activity of its branch; else IMQ names no one.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from typing import Any
 from queue_engine.config.model import Policy
 from queue_engine.domain.departure import Cause, Departure, DequeueReason, RerunCheck
 from queue_engine.domain.facts import FailingCheck, HistoryEvent, PullRequest
-from queue_engine.domain.known_facts import Consent, Known, PullRequestState, ReviewChange
+from queue_engine.domain.known_facts import Consent, Known, OwnLabel, PullRequestState, ReviewChange
 from queue_engine.domain.model import Entry, EntryStatus, TimelineEvent
 from queue_engine.domain.port import MergeState, PendingMerge
 from queue_engine.domain.reasons import MERGED_REASONS, Reason, WaitKind
@@ -335,6 +335,21 @@ def never_set(history: Sequence[HistoryEvent], labels: Iterable[str]) -> list[st
     """Return which of these labels GitHub's history never shows being set: it has the former name of a renamed one."""
     known = {each.label.casefold() for each in history if each.kind == "labeled" and each.label is not None}
     return sorted({label for label in labels if label.casefold() not in known})
+
+
+def lost_labels(history: Sequence[HistoryEvent], labels: Iterable[str]) -> list[str]:
+    """Return which labels, beside these, are on by GitHub's history: they were renamed or deleted in the repository."""
+    changes = [each for each in history if each.kind in {"labeled", "unlabeled"} and each.label is not None]
+    last = {each.label.casefold(): each.kind for each in changes if each.label is not None}
+    present = {each.casefold() for each in labels}
+    return sorted(name for name, kind in last.items() if kind == "labeled" and name not in present)
+
+
+def set_lately(known: Sequence[Known]) -> frozenset[str]:
+    """Return the labels that a person or IMQ has set within the last quarter of an hour."""
+    stated = [each.statement for each in known]
+    states = [each for each in stated if isinstance(each, PullRequestState | OwnLabel) and each.label_set]
+    return frozenset(each.label for each in states if each.label is not None)
 
 
 BY_DISMISSAL = frozenset({Reason.APPROVAL_MISSING, Reason.CODE_OWNER_MISSING})

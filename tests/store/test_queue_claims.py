@@ -3,8 +3,12 @@
 import asyncio
 from datetime import datetime
 
+import pytest
+from sqlalchemy import Engine, event, false
+
 from queue_engine.domain.model import Queue, Repository
 from queue_engine.store import Store, Transaction
+from queue_engine.store import queues as statements
 from tests.store.examples import LEASE, NOW, OTHER, SOON, TICK, changed, claim, queue, stand
 
 
@@ -194,3 +198,22 @@ async def test_claim_due_by_many_workers_at_once_gives_each_queue_to_one(store: 
 
     claimed = [queue_id for done in await asyncio.gather(*(work(f"w{n}") for n in range(8))) for queue_id in done]
     assert (len(claimed), len(set(claimed))) == (30, 30)
+
+
+async def test_claim_of_queues_that_others_have_locked_changes_nothing(
+    t: Transaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of several workers that a burst wakes would pay for an update without rows."""
+    await t.queues.wake((await queue(t)).id, NOW)
+    monkeypatch.setattr(statements, "_LOCK", statements._LOCK.where(false()))
+    made: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        made.append(statement.split()[0])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert await claim(t) == ()
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert set(made) <= {"SELECT", "WITH"}

@@ -9,7 +9,7 @@ from notifications.outbox_dispatcher import LEASE, OutboxDispatcher
 from queue_engine.core.concurrency.wakeup import WakeupListener
 from queue_engine.domain.notice import NoticeKind
 from queue_engine.store import Store
-from queue_engine.store.outbox.items import OutboxKind
+from queue_engine.store.outbox.items import OutboxItem, OutboxKind
 from tests.support.real_time import LIMIT
 from tests.unit.notifications.github_double import MovedClock, Post
 from tests.unit.notifications.notices import NOW, of_kind
@@ -108,7 +108,7 @@ async def test_item_of_another_process_is_claimed_once_that_has_left_it_for_a_wh
 ) -> None:
     """Each of four workers that sent something claimed what the others had just stored, mostly in vain."""
     wakeups, woken = asyncio.Queue[bool](), WakeupListener(shared=True)
-    asked, next_due = asyncio.Event(), dispatcher.next_due
+    asked, next_due, claim = asyncio.Event(), dispatcher.next_due, dispatcher._claim
 
     async def wait(_at_most: timedelta) -> bool:
         return await wakeups.get()
@@ -121,32 +121,41 @@ async def test_item_of_another_process_is_claimed_once_that_has_left_it_for_a_wh
         asked.set()
         return due
 
+    async def claimed(at_most: int) -> list[OutboxItem]:
+        found = await claim(at_most)
+        asked.set()
+        return found
+
     monkeypatch.setattr(dispatcher, "next_due", counted)
+    monkeypatch.setattr(dispatcher, "_claim", claimed)
     post.before = gate = Gate(1)
     await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), 1)
     running = asyncio.ensure_future(dispatcher.run_due())
-    async with asyncio.timeout(LIMIT):
-        await gate.wait_for(1)
-        await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), 2)
-        for _ in range(2):
-            asked.clear()
+    try:
+        async with asyncio.timeout(LIMIT):
+            await gate.wait_for(1)
+            await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), 2)
+            for _ in range(2):
+                asked.clear()
+                await wakeups.put(False)
+                await asked.wait()
+            assert await _unclaimed(store)
+            clock.move(woken.delay)
             await wakeups.put(False)
-            await asked.wait()
-        assert await _unclaimed(store)
-        clock.move(woken.delay)
-        await wakeups.put(False)
-        await gate.wait_for(2)
-    gate.opened.set()
-    await running
+            await gate.wait_for(2)
+    finally:
+        gate.opened.set()
+        await running
     assert len(post.comments) == 2
 
 
 async def test_dispatcher_serves_only_a_few_pull_requests_at_once(store: Store, post: Post, clock: MovedClock) -> None:
-    """GitHub's secondary limits do not like crowds."""
+    """GitHub's secondary limits do not like crowds. What had no room is sent as soon as there is some."""
     post.before = gate = Gate(*range(1, 6))
     for number in range(1, 6):
         await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
     dispatcher = OutboxDispatcher(store, post, clock, owner="a", random=lambda: 0.5, concurrency=2)
+    dispatcher.wake_by(WakeupListener(shared=True))
     running = asyncio.ensure_future(dispatcher.run_due())
     async with asyncio.timeout(LIMIT):
         await gate.wait_for(2)
@@ -156,6 +165,32 @@ async def test_dispatcher_serves_only_a_few_pull_requests_at_once(store: Store, 
     gate.opened.set()
     await running
     assert len(post.comments) == 5
+
+
+async def test_dispatcher_ends_what_it_sends_and_claims_no_more_after_a_fault_of_the_database(
+    store: Store, dispatcher: OutboxDispatcher, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2: items that it has claimed would wait for the end of their leases."""
+    claim, claims, again = dispatcher._claim, list[int](), asyncio.Event()
+
+    async def faulty(at_most: int) -> list[OutboxItem]:
+        claims.append(at_most)
+        if len(claims) > 1:
+            again.set()
+            raise OSError("the database is gone")
+        return await claim(at_most)
+
+    monkeypatch.setattr(dispatcher, "_claim", faulty)
+    post.before = gate = Gate(1)
+    for number in (1, 2):
+        await want(store, OutboxKind.COMMENT, of_kind(NoticeKind.QUEUED), number)
+    running = asyncio.ensure_future(dispatcher.run_due())
+    async with asyncio.timeout(LIMIT):
+        await again.wait()
+    gate.opened.set()
+    with pytest.raises(OSError, match="is gone"):
+        await running
+    assert (len(claims), len(post.comments)) == (2, 2)
 
 
 async def test_item_reached_after_its_lease_is_left_to_the_next_dispatcher(

@@ -10,6 +10,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.facts import CheckReport, CheckState, HeadPush, HistoryEvent
+from queue_engine.domain.known_facts import Fact, OwnLabel, PullRequestState, of_pull
 from queue_engine.domain.model import EntryStatus, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
@@ -29,6 +30,7 @@ FACTS: dict[str, Any] = {"head": "head-1", "from": "pending", "checks": [], "det
     [
         (DequeueReason(Reason.UNQUEUED, by="mia"), {"dequeued_by": "mia"}, (), True),
         (DequeueReason(Reason.LABEL_REMOVED, people=("ada",), delivery="guid"), {}, (), False),
+        (DequeueReason(Reason.PERMISSION_LOST), {"dequeued_by": "max"}, (), False),
         (
             DequeueReason(Reason.CHECKS_FAILED, "words", (RED,), ("ada", "kim")),
             {"checks": ["ci"], "detail": "words"},
@@ -111,6 +113,42 @@ async def test_label_was_renamed_only_where_one_that_no_one_set_is_in_the_place_
         kept = await tx.entries.find(REPOSITORY.id, 1)
     assert kept is not None
     assert kept.trusted_labels == (trusted if found is not None else ("docs",))
+
+
+@pytest.mark.parametrize("act", ["other renamed", "other kept", "set by IMQ", "set by a person", "wanted"])
+async def test_deleted_label_is_not_taken_for_one_that_another_label_has_replaced(
+    sqlite_database: Database, act: str
+) -> None:
+    """P4: `docs` was `text` before, or was set so lately that GitHub's history lacks it."""
+    setup = Setup(Store(sqlite_database))
+    await setup.front(trusted_labels=("merge-queue",))
+    setup.github.events, setup.github.gone = (HistoryEvent("labeled", NOW, "mona", "merge-queue"),), ("merge-queue",)
+    subject = of_pull(1)
+    async with setup.engine.change() as change:
+        match act:
+            case "other renamed" | "other kept":
+                setup.github.events += (HistoryEvent("labeled", NOW, "mona", "Text"),)
+                setup.github.gone += ("text",) if act == "other renamed" else ()
+            case "set by IMQ":
+                own = Fact(subject=subject, statement=OwnLabel(label="docs", label_set=True))
+                await change.tx.known.record(REPOSITORY.id, [own], NOW)
+            case "set by a person":
+                its_own = {"head_sha": "head-1", "base": "main", "open": True, "merged": False, "draft": False}
+                label = {"labels": ("docs",), "label": "docs", "label_set": True}
+                state = PullRequestState.model_validate({"updated_at": NOW, "title": "A", **its_own, **label})
+                await change.tx.known.record(REPOSITORY.id, [Fact(subject=subject, statement=state)], NOW)
+            case _:
+                await change.tx.outbox.want_label(REPOSITORY, 1, "docs", on=True, due=NOW)
+    async with setup.store.reading() as tx:
+        entry = await tx.entries.find(REPOSITORY.id, 1)
+    assert entry is not None
+    pull = replace(setup.github.pull, labels=frozenset({"docs"}))
+    left = with_author(setup.engine, entry, DequeueReason(Reason.LABEL_REMOVED), pull, Policy())
+    if act == "other kept":
+        with pytest.raises(StaleRecord):
+            await left
+    else:
+        assert (await left).reason is Reason.LABEL_DELETED
 
 
 @pytest.mark.parametrize(

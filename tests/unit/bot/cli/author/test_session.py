@@ -1,7 +1,8 @@
 """To whom an author's token goes, and what a command says of a server that is no IMQ."""
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -80,3 +81,24 @@ def test_json_of_another_server_is_a_sentence_and_no_traceback(
     assert called
     assert code == ExitCode.UNREACHABLE or answer == {"state": "x"}, output
     assert code == ExitCode.DONE or f"{OWN} answered, but not as IMQ does" in output, output
+
+
+@pytest.mark.parametrize(("waits", "shown_at", "asked"), [(True, 3, 3), (True, 9, 4), (False, 2, 1)])
+def test_pull_request_that_reads_do_not_show_yet_is_asked_for_again_while_a_command_waits(
+    monkeypatch: pytest.MonkeyPatch, waits: bool, shown_at: int, asked: int
+) -> None:
+    """GitHub's reads lag after it was opened; a person who only asks gets the answer at once."""
+    shown = [{"number": 7, "head_sha": "a1", "base_branch": "main"}]
+    answers, pauses = [shown if count >= shown_at else [] for count in range(1, 10)], list[float]()
+    left = iter(answers)
+    branch = SimpleNamespace(name="change", head_sha="a1", remote=None)
+    monkeypatch.setattr(session, "clone_or_stop", lambda: SimpleNamespace(branch=lambda: branch))
+    monkeypatch.setattr(session, "_open_ones", lambda *_: next(left))
+    monkeypatch.setattr("time.sleep", pauses.append)
+    if asked < shown_at:
+        with pytest.raises(SystemExit):
+            session.find_pull_request(cast(Any, None), None, "acme/widgets", waits=waits)
+    else:
+        found = session.find_pull_request(cast(Any, None), None, "acme/widgets", waits=waits)
+        assert (found.number, found.pushed_head) == (7, "a1")
+    assert pauses == [1, 2, 4][: asked - 1]

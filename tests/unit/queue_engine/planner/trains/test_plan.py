@@ -394,6 +394,10 @@ def test_run_of_agents_ends_nine_times_in_a_row_and_for_none_after_half_of_the_t
     assert plan(state, 0.0) == Plan()
     lost = run_cancelled(state, state.runs[0]).with_run(state.runs[0])
     assert plan(lost, 0.0) == Plan()
+    beside_another = replace(
+        state, queue=tuple(replace(each, yields=each.yields * (each.id == 3)) for each in state.queue)
+    )
+    assert plan(beside_another, 0.0) == Plan()
     (ended,) = state.runs
     for known in (run_failed(state, ended), run_passed(replace(state, runs=(ended,)), ended, 1.0)):
         again = replace(known, passed=(), failures=()).with_run(TrainRun(11, (3, 4), frozenset({3, 4}), 0.0))
@@ -403,6 +407,8 @@ def test_run_of_agents_ends_nine_times_in_a_row_and_for_none_after_half_of_the_t
     queue = tuple(replace(each, yields_until=each.yields_until and USUAL * 14) for each in state.queue)
     assert plan(replace(state, queue=queue), USUAL * 6.9).yields == (1,)
     assert plan(replace(state, queue=queue), USUAL * 7.1) == Plan()
+    beside_another = tuple(replace(each, yields_until=1e9) if each.id == 4 else each for each in queue)
+    assert plan(replace(state, queue=beside_another), USUAL * 7.1) == Plan()
     assert plan(replace(state, queue=queue), USUAL * 8.9).yields == (1,), "it may hang"
 
 
