@@ -144,9 +144,9 @@ async def _with_author_in_history(
 ) -> DequeueReason:
     """Return the reason with who caused it by GitHub's history; `labels` queued it. Raises GitHubError, StaleRecord.
 
-    A label that was renamed is on, its history has the former name, and the repository has no label of that name. Of
-    two such names nothing tells which one a label has replaced. `pull` has no label that was set lately: GitHub may
-    show an older history.
+    A label that was renamed is on, its history has the former name, and the repository has no label of that name. With
+    two such names it is unknown which one was renamed. `pull` has no label that was set lately: GitHub may show an
+    older history.
     """
     github, repository, since = engine.github, entry.repository, entry.enqueued_at - _CLOCK_SKEW
     history = await github.history(repository, entry.number)

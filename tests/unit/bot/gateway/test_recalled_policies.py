@@ -154,18 +154,22 @@ async def test_files_with_one_text_are_parsed_once(
     assert parsed.count("depth: 3") == 1
 
 
+def never(text: str) -> Document:
+    """No YAML is parsed."""
+    raise AssertionError(text)
+
+
+@pytest.mark.parametrize("together", [True, False])
 async def test_valid_file_is_parsed_as_yaml_by_the_process_that_read_it_alone(
-    read_before: Files, restarted: Policies, monkeypatch: pytest.MonkeyPatch
+    read_before: Files, restarted: Policies, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:
     """YAML took half of the time in which a process that starts looked at 4,000 queues."""
-
-    def never(text: str) -> Document:
-        raise AssertionError(text)
-
     monkeypatch.setattr("queue_engine.config.parse.parse", never)
-    await restarted.recall([OWN, ABSENT])
-    policies = [restarted.cached(*key) for key in (OWN, ABSENT)]
-    assert [policy and policy.depth for policy in policies] == [3, 5]
+    if together:
+        await restarted.recall([OWN, ABSENT])
+        assert None not in [restarted.cached(*key) for key in (OWN, ABSENT)]
+    policies = [await restarted.of(repository, branch) for repository, branch, _ in (OWN, ABSENT)]
+    assert [policy.depth for policy in policies] == [3, 5]
 
 
 def many(count: int) -> list[Repository]:
@@ -174,7 +178,7 @@ def many(count: int) -> list[Repository]:
 
 
 async def test_read_ahead_asks_for_fifty_files_together_and_serves_every_process(
-    files: Files, policies: Policies, restarted: Policies
+    files: Files, policies: Policies, restarted: Policies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P7: a sweep of any process then reads none of them by itself, but for one that GitHub did not show."""
     repositories = many(51)
@@ -184,6 +188,7 @@ async def test_read_ahead_asks_for_fifty_files_together_and_serves_every_process
     await policies.read_ahead(repositories)
     assert files.asked == ["50 together", "1 together", "1 together"]
     files.asked.clear()
+    monkeypatch.setattr("queue_engine.config.parse.parse", never)
     assert [await restarted.labels(each) for each in repositories[2:]] == [DEFAULTS.trigger_labels] * 49
     assert await restarted.labels(repositories[0]) == ("ship",)
     await restarted.labels(repositories[1])

@@ -460,6 +460,7 @@ pull_request_rules:
   - name: land
     conditions:
       - label=ready
+      - "#approved-reviews-by>=1"
       - or: [check-success=integration, label=skip integration]
       - or:
           - label=trusted
@@ -479,12 +480,12 @@ def test_convert_requires_the_checks_and_approvals_that_a_label_may_replace(conv
     assert file["require"]["approvals"] == 2
     found = verdicts(result)
     conditions = "pull_request_rules[0].conditions"
-    assert found[f"{conditions}[1].or[1]"] == ("nearly", "checks.required")
-    assert found[f"{conditions}[2].or[0]"][0] == "nearly"
+    assert found[f"{conditions}[2].or[1]"] == ("nearly", "checks.required")
+    assert found[f"{conditions}[3].or[0]"][0] == "nearly"
     # Two checks of which one suffices may never report both, and nothing waits for a check to fail.
-    assert found[f"{conditions}[3].or[0]"] == found[f"{conditions}[4].or[0]"] == ("not there", "")
+    assert found[f"{conditions}[4].or[0]"] == found[f"{conditions}[5].or[0]"] == ("not there", "")
     texts = {each["place"]: each["text"] for each in json.loads(result.stdout)["values"]}
-    assert "lands what passes" in texts[f"{conditions}[5]"]
+    assert "lands what passes" in texts[f"{conditions}[6]"]
     # The other alternatives keep the label from queueing: IMQ cannot follow them.
     assert "trigger_labels" not in file
     followed = "\n".join(line for line in ALTERNATIVES.splitlines() if "fast" not in line and "docs" not in line)

@@ -407,8 +407,8 @@ def test_run_of_agents_ends_nine_times_in_a_row_and_for_none_after_half_of_the_t
     queue = tuple(replace(each, yields_until=each.yields_until and USUAL * 14) for each in state.queue)
     assert plan(replace(state, queue=queue), USUAL * 6.9).yields == (1,)
     assert plan(replace(state, queue=queue), USUAL * 7.1) == Plan()
-    beside_another = tuple(replace(each, yields_until=1e9) if each.id == 4 else each for each in queue)
-    assert plan(replace(state, queue=beside_another), USUAL * 7.1) == Plan()
+    later = tuple(replace(each, yields_until=1e9) if each.id == 4 else each for each in queue)
+    assert plan(replace(state, queue=later), USUAL * 7.1) == Plan()
     assert plan(replace(state, queue=queue), USUAL * 8.9).yields == (1,), "it may hang"
 
 
