@@ -82,7 +82,6 @@ async def test_member_that_a_person_closes_before_github_shows_its_landing_has_l
 
 
 @pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)], ids=["", "lag"])
-@pytest.mark.thorough("True")
 @pytest.mark.parametrize("reported", [True, False])
 async def test_member_whose_base_somebody_changes_as_it_lands_is_not_closed(
     tmp_path: Path, lag: timedelta, reported: bool

@@ -189,7 +189,7 @@ GUARDS: dict[str, tuple[Callable[[Any], object], str, str]] = {
 }
 
 
-@pytest.mark.every_variant("conversation-unreported", "blocking label-unreported", "permission-unreported")
+@pytest.mark.every_variant("unreported")
 @pytest.mark.parametrize("reported", [True, False], ids=["reported", "unreported"])
 @pytest.mark.parametrize("guard", GUARDS)
 async def test_member_that_lost_what_a_merge_needs_does_not_land_with_its_train(
