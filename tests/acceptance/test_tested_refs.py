@@ -83,7 +83,7 @@ def outcomes(world: World, workflow: Any) -> list[str]:
     return [run.current_jobs()[0].conclusion for run in on_base]
 
 
-@pytest.mark.every_variant("none")
+@pytest.mark.every_variant
 @pytest.mark.parametrize("own_refs", ["all", "rest", "none"])
 async def test_base_runs_no_test_of_a_tested_tree_and_tests_any_other(own_refs: Any, tmp_path: Path) -> None:
     """P1, P7: one request for each landing; a push with one other file is tested; after 14 days nothing is left."""

@@ -202,6 +202,7 @@ async def test_label_renamed_in_the_repository_is_still_consent(tmp_path: Path, 
         assert all(named in world.comment(pull) for pull in pulls)
 
 
+@pytest.mark.every_variant("False-lag1")
 @pytest.mark.parametrize("lag", [LAG, timedelta(0)])
 @pytest.mark.parametrize("trains", [False, True])
 async def test_label_whose_rename_no_webhook_reported_is_still_consent(

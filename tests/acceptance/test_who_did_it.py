@@ -234,7 +234,7 @@ ACTS: dict[str, tuple[Callable[[World, Any], object], str]] = {
 IN_HISTORY = [act for act in ACTS if act not in ("merge", "unqueue")]
 
 
-@pytest.mark.every_variant("False", "push-True", "base-True", "title-True")
+@pytest.mark.every_variant("False", "push-True", "base-True", "title-True", "close-True")
 @pytest.mark.parametrize(("act", "lost"), [*((act, False) for act in ACTS), *((act, True) for act in IN_HISTORY)])
 async def test_departure_names_who_caused_it(world: World, act: str, lost: bool) -> None:
     """P6: the login, and whether it is a bot, in the comment, in its history, and in the reply to `/why`.
