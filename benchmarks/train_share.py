@@ -8,8 +8,10 @@ import heapq
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import chain
+from random import Random
 
-from benchmarks.fair_share import AGENTS, GOAL, POLICY
+from benchmarks.fair_share import AGENTS, GOAL, POLICY, likely, ratio
 from benchmarks.scheduling.cells import Cell, DrawnTruth
 from benchmarks.sizes import Size
 from benchmarks.table import Row, percentile
@@ -111,8 +113,8 @@ class _Simulation(Simulation):
 class Found:
     """What came of the same people in several simulations."""
 
-    waits: list[float] = field(default_factory=list)
-    """Minutes from queueing to landing."""
+    waits: list[list[float]] = field(default_factory=list)
+    """Minutes from queueing to landing, for each simulation."""
     runs: int = 0
     """Runs with a pull request of a person that ended."""
     failed: int = 0
@@ -122,7 +124,7 @@ class Found:
     @property
     def p95(self) -> float:
         """The 95th percentile of the waits."""
-        return percentile(sorted(self.waits), 0.95)
+        return percentile([*chain.from_iterable(self.waits)], 0.95)
 
 
 def beside(cell: Cell, seeds: range, people: int, *, agents: int = AGENTS, yields: bool = True) -> Found:
@@ -133,7 +135,7 @@ def beside(cell: Cell, seeds: range, people: int, *, agents: int = AGENTS, yield
         policy = _Trains(truth, yields=yields)
         simulation = _Simulation(truth, policy, agents)
         simulation.run()
-        found.waits += simulation.waits
+        found.waits.append(simulation.waits)
         found.runs, found.failed = found.runs + policy.ended, found.failed + policy.failed
         found.of_agents += simulation.of_agents
     return found
@@ -148,16 +150,18 @@ async def train_share_row(size: Size, seed: int) -> list[Row]:
 def _row(cell: Cell, seeds: range, people: int) -> Row:
     alone = beside(cell, seeds, people, agents=0)
     fair, mixed = (beside(cell, seeds, people, yields=yields) for yields in (True, False))
-    ratio = fair.p95 / alone.p95
+    pairs = [*zip(alone.waits, fair.waits, strict=True)]
+    found, (low, high) = ratio(pairs), likely(pairs, Random(seeds[0]))
     more = fair.runs / alone.runs
     return Row(
         f"agents in trains, {cell.per_hour} an hour, {cell.slots} at once",
         f"people's p95 in trains beside {AGENTS} agents, to that without",
-        f"{ratio:.2f} x; {more:.2f} x as many runs of people, of which {fair.failed / fair.runs:.0%} failed "
+        f"{found:.2f} x, with 95 % from {low:.2f} to {high:.2f}; "
+        f"{more:.2f} x as many runs of people, of which {fair.failed / fair.runs:.0%} failed "
         f"({alone.failed / alone.runs:.0%} without agents)",
-        ratio,
+        found,
         f"at most {GOAL} x",
-        ratio <= GOAL,
+        found <= GOAL,
         f"in one order with people: {mixed.p95 / alone.p95:.2f} x, {mixed.failed / mixed.runs:.0%} failed",
         mixed.p95 / alone.p95,
         f"simulated: {people} pull requests of people for each of {len(seeds)} seeds; agents landed {fair.of_agents:,} "

@@ -251,7 +251,7 @@ class CulpritSteps:
             return await self._end(search, verdict.outcome, verdict=verdict)
         assert verdict.test is not None
         if await self._passes_again(search):
-            return await self._end(search, CulpritOutcome.FIXED)
+            return await self._end(search, CulpritOutcome.FIXED if search.named is None else CulpritOutcome.NAMED)
         number = search.tests + 1
         branch = f"imq/{self._queue.base_branch}/culprit-{search.id}-{number}"
         test = CommitCheck(verdict.test, branch, self._engine.clock.now())
@@ -325,7 +325,7 @@ class CulpritSteps:
         _log.info("not_cleaned_up", repository=self._repository.full_name, what=test.branch, message=why)
 
     async def _name(self, search: CulpritRecord) -> None:
-        """Name the culprit at once: further tests may show whether independent runs agree."""
+        """Name the culprit at once: further tests may confirm that, or contradict it."""
         async with self._engine.change() as change:
             await change.tx.culprits.save(search)
             await announce_culprit(change, self._queue, search, self._policy)

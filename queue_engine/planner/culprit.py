@@ -25,8 +25,9 @@ BASE_FLAKE = 0.3
 ENVIRONMENT, NOTHING = 0.1, 0.1
 """The chances before any result."""
 SURE = 0.94
-"""The probability from which a search ends."""
-SURE_TO_REVERT = 0.985
+"""The probability from which IMQ names a culprit, or a search ends without one."""
+SURE_TO_KEEP, SURE_TO_REVERT = 0.97, 0.985
+"""Those from which the name stands without another test, and from which IMQ may revert."""
 _MORE, _TO_AGREE = 6, 10
 
 
@@ -48,7 +49,7 @@ class CulpritResult:
 
 
 def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
-    """Judge the results; with `reverts` also after the culprit is named, until independent runs agree or do not."""
+    """Judge the results, also after a culprit is named: until that is sure, or with `reverts` until runs agree."""
     last = len(search.commits) - 1
     found = posterior(last, search.results, search.history)
     likeliest = max(range(len(found)), key=found.__getitem__)
@@ -66,7 +67,7 @@ def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
         if _failed_after_a_pass(search.results, likeliest):
             if search.commits[likeliest].number is None:
                 return CulpritResult(found, named=likeliest, outcome=CulpritOutcome.PUSHED)
-            return CulpritResult(found, named=likeliest, outcome=None if reverts else CulpritOutcome.NAMED)
+            return CulpritResult(found, named=likeliest)
     if search.runs >= most:
         return CulpritResult(found, outcome=CulpritOutcome.UNCERTAIN)
     return CulpritResult(
@@ -76,14 +77,16 @@ def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
 
 
 def _named(search: CulpritRecord, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritResult:
-    """Return what else to test before a revert of a named culprit: even a fault that shows only now and then."""
+    """Return what else to test, since a named culprit may be the wrong one; before a revert a fault may show seldom."""
     assert search.named is not None
-    place = search.named
-    if not reverts or search.runs >= most:
+    place, last = search.named, len(search.commits) - 1
+    if search.runs >= most or (not reverts and found[place] >= SURE_TO_KEEP):
         return CulpritResult(found, named=place, outcome=CulpritOutcome.NAMED)
+    if not reverts:
+        return CulpritResult(found, named=place, test=_most_informative(last, found, flake_rate(*search.history)))
     test = _to_agree(search.results, place)
     if test is None:
-        doubtful = posterior(len(search.commits) - 1, search.results, search.history, SELDOM)
+        doubtful = posterior(last, search.results, search.history, SELDOM)
         if min(found[place], doubtful[place]) >= SURE_TO_REVERT:
             return CulpritResult(found, named=place, outcome=CulpritOutcome.NAMED, agreed=True)
         test = place - 1 if sum(doubtful[:place]) >= sum(doubtful[place + 1 :]) else place

@@ -20,6 +20,8 @@ from tests.acceptance.train_world import a_train_world
 from tests.acceptance.world import LAG, REPOSITORY, World, a_world
 from tests.support.real_time import LIMIT
 
+ACCEPTS = {"Accept": "application/json, text/event-stream"}
+"""What clients of the protocol have to accept."""
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
 
 
@@ -42,9 +44,11 @@ class Agent:
         token = {} if self._caller.token is None else {"Authorization": f"Bearer {self._caller.token}"}
         url = f"http://127.0.0.1:{self._caller.world.runner.addresses[0][1]}/mcp"
         content = message if isinstance(message, bytes) else json.dumps(message).encode()
-        sent = {name: value for name, value in {**token, **(headers or {})}.items() if value}
+        sent = {name: value for name, value in {**ACCEPTS, **token, **(headers or {})}.items() if value}
         async with self._caller.session.post(url, data=content, headers=sent) as response:
             assert (response.status == 401) == ("WWW-Authenticate" in response.headers)
+            if response.content_type == "text/event-stream":
+                return response.status, only_message(await response.text())
             return response.status, await response.json() if response.content_length else None
 
     async def call(self, tool: str, **arguments: Any) -> Any:
@@ -55,6 +59,12 @@ class Agent:
         result = answered["result"]
         assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
         return result
+
+
+def only_message(stream: str) -> Any:
+    """The message that a stream has beside its comments."""
+    [event] = [line for line in stream.splitlines() if line.startswith("data: ")]
+    return json.loads(event.removeprefix("data: "))
 
 
 @pytest.fixture
@@ -108,7 +118,7 @@ def hour_of_waiting(mona: Caller, number: int) -> tuple[str, Any, dict[str, str]
     """Address, message and headers of a call of the tool, by a client that reads streams."""
     params = {"name": "wait", "arguments": {"repository": REPOSITORY, "number": number, "seconds": 3600}}
     message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
-    headers = {"Authorization": f"Bearer {mona.token}", "Accept": "application/json, text/event-stream"}
+    headers = {"Authorization": f"Bearer {mona.token}", **ACCEPTS}
     return f"http://127.0.0.1:{mona.world.runner.addresses[0][1]}/mcp", message, headers
 
 
@@ -117,13 +127,13 @@ async def test_long_wait_is_an_event_of_a_stream(world: World, mona: Caller, age
     pull = world.open("add")
     await agent.call("queue", number=pull.number)
     url, message, headers = hour_of_waiting(mona, pull.number)
-    async with mona.session.post(url, json=message, headers={"Accept": headers["Accept"]}) as refused:
+    async with mona.session.post(url, json=message, headers=ACCEPTS) as refused:
         assert (refused.status, refused.content_type) == (401, "application/json")
     async with mona.session.post(url, json=message, headers=headers) as response:
         assert (response.status, response.content_type) == (200, "text/event-stream")
         reading = asyncio.ensure_future(response.text())
         await world.until(reading.done)
-        answered = json.loads((await reading).split("data: ")[1])
+        answered = only_message(await reading)
     assert (answered["id"], answered["result"]["structuredContent"]["outcome"]) == (7, "landed")
 
 
@@ -154,7 +164,7 @@ async def test_long_wait_ends_with_the_process(world: World, mona: Caller, agent
         while not world.bot.waits.waiting:  # noqa: ASYNC110 - a call of a client is no event here
             await asyncio.sleep(0)
         world.bot.engine.ending.set()
-        answered = json.loads((await response.text()).split("data: ")[1])
+        answered = only_message(await response.text())
     assert (answered["id"], answered["result"]["structuredContent"]["state"]) == (7, "pending")
     assert world.bot.waits.waiting == set()
 

@@ -56,23 +56,23 @@ def a_breakage(seed: int, missed: float = MISSED) -> Breakage:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How a search ended: the place that was named, and reverted, and the CI runs until it was named."""
+    """How a search ended: the place that stays named, and is reverted, and the CI runs until it was named."""
 
     named: int | None
     reverted: int | None
     runs: int
 
 
-def searched(truth: Breakage, history: tuple[int, int] = (0, 0)) -> Found:
+def searched(truth: Breakage, *, reverts: bool = True) -> Found:
     """Search as IMQ does: rerun the tip, then test commits until the planner ends."""
-    search = replace(a_search(truth.length), history=history)
+    search = a_search(truth.length)
     rerun = CommitResult(truth.length, passed=not truth.fails(truth.length), at=NOW, on_base=True)
     search = replace(search, results=(*search.results, rerun))
     if rerun.passed:
         return Found(None, None, search.runs)
     runs = None
     while True:
-        verdict = judge_culprit(search, reverts=True)
+        verdict = judge_culprit(search, reverts=reverts)
         if verdict.named is not None and runs is None:
             runs = search.runs
         search = replace(search, named=verdict.named)
@@ -95,6 +95,16 @@ def test_seeded_breakages_name_the_right_culprit_and_revert_no_other(seeds: rang
     assert [found for place, _, found in cases if found.reverted not in (None, place)] == []
     assert sum(found.reverted is not None for _, found in broken) >= 0.8 * len(broken)
     assert median(found.runs - log2(length) for _, length, found in cases) <= 2
+
+
+@pytest.mark.parametrize("seeds", [range(200, 400), pytest.param(range(2000), marks=pytest.mark.long)])
+def test_name_that_later_runs_contradict_does_not_stand(seeds: range) -> None:
+    """P5: without reverts, too. One missed fault or one flake names the neighbour at first in 2 % of these."""
+    cases = [(truth.place, truth.length, searched(truth, reverts=False)) for truth in map(a_breakage, seeds)]
+    named = [(place, found.named) for place, _, found in cases if found.named is not None]
+    assert sum(place != blamed for place, blamed in named) <= 0.01 * len(named)
+    broken = [(place, found) for place, length, found in cases if 1 <= place <= length]
+    assert sum(found.named == place for place, found in broken) >= 0.93 * len(broken)
 
 
 @pytest.mark.parametrize("missed", [0.1, 0.3])
