@@ -22,7 +22,7 @@ from bot.webhooks.payloads import (
     StatusEvent,
     WorkflowRunEvent,
 )
-from queue_engine.commands.commands import commands_in, may_join
+from queue_engine.commands.commands import commands_in, may_join, may_withdraw
 from queue_engine.domain import webhooks
 from queue_engine.domain.known_facts import (
     DEFAULT_BRANCH,
@@ -253,6 +253,7 @@ def _review(event: ReviewEvent, delivery: _Delivery) -> webhooks.WebhookEvent:
                 review_id=review.id,
                 commands=commands,
                 joins=may_join(commands),
+                withdraws=may_withdraw(commands),
                 head_sha=review.commit_id or "",
                 association=review.author_association,
                 author=pull.user.login if pull.user else None,
@@ -288,6 +289,7 @@ def _comment(event: CommentEvent, delivery: _Delivery) -> webhooks.WebhookEvent 
         comment_id=event.comment.id,
         commands=commands,
         joins=may_join(commands),
+        withdraws=may_withdraw(commands),
         association=event.comment.author_association,
         author=event.issue.user.login if event.issue.user else None,
         updated_at=max(stamps, default=None),

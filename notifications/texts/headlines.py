@@ -48,7 +48,7 @@ WHY: Mapping[Reason, str] = {
     Reason.LABEL_DELETED: ": its label was deleted",
     Reason.UNQUEUED: ": somebody asked for that",
     Reason.CLOSED: ": it was closed",
-    Reason.MERGED_ELSEWHERE: ": somebody merged it",
+    Reason.MERGED_ELSEWHERE: ": it is merged already",
     Reason.BASE_CHANGED: ": its base branch changed",
     Reason.LABEL_WITHOUT_RIGHT: ": the label needs write access",
     Reason.NO_CHECKS: ": nothing tested it",

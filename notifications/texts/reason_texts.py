@@ -79,7 +79,7 @@ CAUSED: Mapping[Reason, str] = {
     Reason.MERGED_ELSEWHERE: "{who} merged the pull request outside the queue{when}.",
     Reason.DRAFT: "{who} made the pull request a draft{when}, and IMQ does not merge drafts.",
     Reason.BASE_CHANGED: "{who} changed the base branch{when}, after the pull request was queued.",
-    Reason.HEAD_CHANGED: "{who} pushed new commits to the queued pull request{when}. IMQ lands only what was queued.",
+    Reason.HEAD_CHANGED: "{who} pushed new commits to the pull request{when}. IMQ lands only what was queued.",
     Reason.PERMISSION_LOST: "{who} queued the pull request, and may no longer queue here.",
     Reason.BLOCKED_BY_LABEL: "{who} added a label that keeps the pull request out of the queue{when}.",
     Reason.BLOCKED_BY_TITLE: "{who} changed the title{when}. It matches a pattern that keeps the pull request out of "
@@ -142,7 +142,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "The pull request is merged.",
     ),
     Reason.MERGED_ELSEWHERE: ReasonText(
-        "Someone merged the pull request outside the queue.",
+        "The pull request is merged, and IMQ has no record of merging it itself.",
         "The pull request is merged.",
     ),
     Reason.DRAFT: ReasonText(
@@ -159,7 +159,7 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Check that branch, and revert the merge if it should not be there.",
     ),
     Reason.HEAD_CHANGED: ReasonText(
-        "Somebody pushed new commits to the queued pull request. IMQ lands only what was queued.",
+        "Somebody pushed new commits to the pull request. IMQ lands only what was queued.",
         "If the new commits should land too, comment `/queue` or add the label {label}.",
     ),
     Reason.PERMISSION_LOST: ReasonText(

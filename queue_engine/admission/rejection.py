@@ -18,6 +18,8 @@ from queue_engine.domain.notice import NoticeKind
 from queue_engine.domain.reasons import REASONS, SENDER_REASONS, Reason, ReasonActor
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
+from queue_engine.effects.record import cause_data
+from queue_engine.rules.departure_facts import cause_of_refusal
 from queue_engine.rules.eligibility import may_queue, unread_teams
 from queue_engine.store import Transaction
 
@@ -52,18 +54,20 @@ async def refuse(
     """Reject a pull request: store and announce the rejection, and remove the label."""
     tx, now, repository = change.tx, change.now, queue.repository
     people = (pull.author, *pull.assignees) if REASONS[reason].next_actor is ReasonActor.AUTHOR else ()
+    cause = cause_of_refusal(reason, pull)
     notice = notices.notice_of_pull(
         *(pull.number, pull.base_branch, pull.head_sha, NoticeKind.REFUSED, policy, now),
         people=tuple(dict.fromkeys(people)),
         reason=reason,
         detail=detail,
         queued_by=by,
+        cause=cause,
     )
     await notices.announce(change, repository, notice, policy)
     if REASONS[reason].label_off:
         await tx.rejections.put(repository.id, pull.number, pull.head_sha, reason, now)
         await notices.remove_label(change, repository, pull.number, policy)
-    data = {"head": pull.head_sha, "by": by, "detail": detail}
+    data = {"head": pull.head_sha, "by": by, "detail": detail} | cause_data(cause)
     await change.record("refused", queue, number=pull.number, reason=reason, delivery=delivery, data=data)
 
 

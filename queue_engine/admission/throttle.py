@@ -42,9 +42,6 @@ _FREE = 3
 KEPT = timedelta(days=1)
 """How long without such a request until the count starts again."""
 
-TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
-"""Associations whose permission is read together with the pull request. GitHub shows private members as NONE."""
-
 _log = structlog.get_logger("imq.throttle")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from queue_engine.config.freezes import instant
@@ -286,6 +287,17 @@ _JOINING = frozenset(
 def may_join(commands: Iterable[str]) -> bool:
     parsed = map(read, commands)
     return any(isinstance(each, CommandRequest) and each.command.name in _JOINING for each in parsed)
+
+
+_HOLDING = frozenset({CommandName.PAUSE, CommandName.FREEZE})
+
+
+def may_withdraw(commands: Iterable[str]) -> Literal["pull_request", "repository"] | None:
+    """Return what these commands may keep from landing."""
+    names = {request.command.name for request in map(read, commands) if isinstance(request, CommandRequest)}
+    if names & _HOLDING:
+        return "repository"
+    return "pull_request" if CommandName.UNQUEUE in names else None
 
 
 def commands_in(text: str) -> tuple[str, ...]:

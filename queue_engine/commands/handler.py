@@ -26,7 +26,7 @@ from queue_engine.admission.head_consent import consents
 from queue_engine.admission.rejection import RejectionError
 from queue_engine.admission.request_order import RequestOrder
 from queue_engine.admission.reverts import request_revert
-from queue_engine.admission.throttle import TRUSTED, count_without_right, is_outsider, is_throttled, requested_by
+from queue_engine.admission.throttle import count_without_right, is_outsider, is_throttled, requested_by
 from queue_engine.commands.commands import (
     MAX_COMMANDS,
     Command,
@@ -48,7 +48,7 @@ from queue_engine.domain.facts import Permission, PullRequest, Snapshot, as_data
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.notice import CommandReply, Reply, ReplyKind
 from queue_engine.domain.reasons import Reason
-from queue_engine.domain.webhooks import CommandEvent, ReviewCommand
+from queue_engine.domain.webhooks import TRUSTED, CommandEvent, ReviewCommand
 from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.executor.run_request import request_run
@@ -495,8 +495,7 @@ class Commands:
             return
         if not replies and await is_throttled(self._engine, repository, by):
             return
-        is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
-        is_member = is_author or webhook.association in TRUSTED
+        is_member = webhook.by_author or webhook.association in TRUSTED
         if not (replies or is_member) and await is_outsider(self._engine, repository, by):
             return
         taken = Snapshot(await self._engine.github.pull_request(repository, number))
@@ -520,8 +519,7 @@ class Commands:
             return False
         if webhook.association in TRUSTED and not _is_misspelt(webhook):
             return True
-        is_author = webhook.author is not None and by.casefold() == webhook.author.casefold()
-        if is_author or CommandPermission.ANYONE in rights:
+        if webhook.by_author or CommandPermission.ANYONE in rights:
             if webhook.attempt.arrived_at is None:
                 # A comment counts once, however often GitHub fails.
                 await self._engine.write(lambda change: count_without_right(change, repository, who))

@@ -81,11 +81,14 @@ class StaleRead(Unavailable):
 
 
 class RequestOrderError(EngineError):
-    """An earlier request has no answer yet: IMQ judges this one after `retry_after` (P3)."""
+    """An earlier request has no answer yet: IMQ judges this one, or lands, after `retry_after` (P3, P4).
 
-    def __init__(self, message: str, *, retry_after: timedelta) -> None:
+    `jobs` are the ids of the jobs that answer it, where their next tries are too late.
+    """
+
+    def __init__(self, message: str, *, retry_after: timedelta, jobs: tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after, self.jobs = retry_after, jobs
 
 
 class RateLimitError(GitHubError):

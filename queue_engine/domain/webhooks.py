@@ -51,6 +51,10 @@ class RepositoryWebhook(Webhook):
         return Repository(self.repository_id, self.owner, self.name, self.installation_id)
 
 
+TRUSTED = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Associations whose permission is read together with the pull request. GitHub shows private members as NONE."""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestRetry:
     """What the job of a request adds to its webhook."""
@@ -143,12 +147,26 @@ class CommandWebhook(PullRequestWebhook):
     """Its lines that are commands, without the slash."""
     joins: bool = False
     """Whether one of them may queue a pull request."""
+    withdraws: Literal["pull_request", "repository"] | None = None
+    """What one of them may keep from landing. A comment's webhook does not name the base branch whose queue it pauses.
+    """
     association: str | None = None
     """GitHub's `author_association`, such as MEMBER. GitHub hides private members: NONE."""
     author: str | None = None
     """The author of the pull request; None once that account is deleted."""
     updated_at: datetime | None = None
     """When the text was written: then the pull request changed last."""
+
+    @property
+    def by_author(self) -> bool:
+        """Whether the author of the pull request wrote them."""
+        return self.author is not None and self.sender.casefold() == self.author.casefold()
+
+    @property
+    def by_stranger(self) -> bool:
+        """Whether nothing that GitHub said of the person gives a right to what one of them may withdraw."""
+        may = self.by_author and self.withdraws == "pull_request"
+        return not may and self.association not in TRUSTED
 
 
 class CommentCommand(CommandWebhook):

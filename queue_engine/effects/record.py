@@ -87,21 +87,22 @@ async def explained(engine: Engine, entry: Entry, lost: Reject) -> Reject:
 async def _landed_with(engine: Engine, entry: Entry) -> int | None:
     """Return which queued pull request landed with all commits of this entry; None if none is known.
 
-    The heads that landed since this one was queued are compared, the newest first.
+    The base lacked them before that landing, and had them after it. After somebody merged this one, the heads of others
+    have its commits as well, by updates. The landings since it was queued are compared, the newest first.
     """
     async with engine.store.reading() as tx:
-        events = await tx.timeline_reads.of_branch(
-            entry.repository.id, entry.base_branch, [EntryStatus.LANDED.value], limit=_MOST_LANDED
-        )
-    landed = [(each.number, each.data.get("head")) for each in events if each.at >= entry.enqueued_at]
-    for number, head in landed:
-        if number == entry.number or not isinstance(head, str):
-            continue
-        if (
-            head == entry.head_sha
-            or (await engine.github.comparison(entry.repository, head, entry.head_sha)).head_landed
-        ):
-            return number
+        landings = await tx.landings.latest(entry.repository.id, _MOST_LANDED, base_branch=entry.base_branch)
+    found = dict[str, bool]()
+    for each in landings:
+        before = each.record["base"]["before"]
+        for commit in (each.sha, before):
+            if commit is not None and commit not in found:
+                compared = await engine.github.comparison(entry.repository, commit, entry.head_sha)
+                found[commit] = compared.head_landed
+        if each.at < entry.enqueued_at or not found[each.sha]:
+            return None
+        if found.get(before) is False:
+            return each.number if each.number != entry.number else None
     return None
 
 
@@ -113,7 +114,8 @@ async def with_author(
     IMQ reads that only if no webhook came: it was lost, or a restored database has none of what came after its backup.
     Raises StaleRecord if the label was not removed, but renamed in the repository.
     """
-    if pull is None or not (why.reason is Reason.HEAD_CHANGED or is_in_history(why.reason)):
+    merged = why.reason is Reason.MERGED_ELSEWHERE
+    if pull is None or not (merged or why.reason is Reason.HEAD_CHANGED or is_in_history(why.reason)):
         return why
     async with engine.change() as change:
         known = await change.tx.known.lately(entry.repository.id, of_pull(entry.number), change.now)
@@ -122,6 +124,12 @@ async def with_author(
         own = await change.tx.outbox.wanted_labels(entry.repository.id, entry.number)
     if why.reason is not Reason.HEAD_CHANGED:
         if found.cause is not None or found.reason is not why.reason:
+            return why
+        if merged:
+            # For commits that came with a push GitHub names who pushed them (go-gitea/gitea #6199).
+            with suppress(GitHubError):
+                is_own = pull.merged_by is None or pull.merged_by == await engine.github.own_login()
+                return why if is_own else replace(why, by=pull.merged_by, by_bot=is_bot(pull.merged_by))
             return why
         recent = {*own, *set_lately(known)}
         present = replace(pull, labels=frozenset(each for each in pull.labels if not has_label([each], recent)))
@@ -206,9 +214,14 @@ async def with_dismissal(change: Change, entry: Entry, lacks: UnmetRequirement) 
 
 def _as_event_data(why: DequeueReason) -> dict[str, Any]:
     data: dict[str, Any] = {} if why.new_commits is None else {"new_commits": asdict(why.new_commits)}
-    if (cause := why.cause) is None:
-        return data
-    data |= {"dequeued_by": cause.by} | ({"by_bot": True} if cause.bot else {})
+    return data | cause_data(why.cause)
+
+
+def cause_data(cause: Cause | None) -> dict[str, Any]:
+    """Return, as data of an event, who caused that a pull request left its queue, or was not queued."""
+    if cause is None:
+        return {}
+    data: dict[str, Any] = {"dequeued_by": cause.by} | ({"by_bot": True} if cause.bot else {})
     return data if cause.after_update is None else data | {"after_update": cause.after_update}
 
 

@@ -22,6 +22,7 @@ from queue_engine.domain.errors import (
     RateLimitError,
     ReadLagError,
     Refused,
+    RequestOrderError,
     StaleRead,
     StaleRecord,
     attempt_level,
@@ -95,7 +96,7 @@ def counted_on(entry: Entry) -> Iterator[None]:
     """Count an unexpected error within on this entry, so that its queue continues without it (P5)."""
     try:
         yield
-    except (StaleRecord, GitHubError):
+    except (StaleRecord, GitHubError, RequestOrderError):
         raise
     except Exception as error:
         raise PassError(entry) from error

@@ -23,6 +23,7 @@ from queue_engine.domain.errors import (
     GitHubError,
     RateLimitError,
     Refused,
+    RequestOrderError,
     StaleRead,
     StaleRecord,
     attempt_level,
@@ -42,6 +43,7 @@ from queue_engine.executor.run_checks import eject, test
 from queue_engine.executor.run_landing import begin_landing, continue_landing, stop_landing
 from queue_engine.executor.run_slots import RUNNER_AGAIN, release_for_runner, set_aside_for_runner
 from queue_engine.executor.run_store import TrainState
+from queue_engine.known.own_writes import AWAITED
 from queue_engine.planner.github_outage import (
     Retry,
     longest_wait,
@@ -124,9 +126,17 @@ class QueuePass:
                     continue
                 except RateLimitError as limited:
                     return retry_at(limited, self._state.now)
+                except RequestOrderError as early:
+                    return await self._await(early)
                 if found is not None:
                     return found.until
         return self._state.now
+
+    async def _await(self, early: RequestOrderError) -> datetime:
+        """Have the commands judged for which a landing waits; return when the queue is due again."""
+        _log.info("landing_waits", repository=self._state.queue.repository.full_name, why=str(early))
+        await self._engine.write(lambda change: change.tx.jobs.await_these(early.jobs, change.now, AWAITED))
+        return self._state.now + early.retry_after
 
     async def on_unreadable_policy(self, error: GitHubError) -> datetime | None:
         """Handle a policy that cannot be read: the front waits for GitHub as after any other error."""

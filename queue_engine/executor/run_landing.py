@@ -46,7 +46,7 @@ from queue_engine.executor.proof_marks import mark_tested
 from queue_engine.executor.run_checks import MOST_CANCELLED, kept, read_again
 from queue_engine.executor.run_store import TrainState
 from queue_engine.executor.triggers import key_of, pull_request_checks_of
-from queue_engine.known.own_writes import record_merge_request
+from queue_engine.known.own_writes import await_withdrawals, record_merge_request
 from queue_engine.planner.actions import Facts
 from queue_engine.planner.merge_errors import misses_checks
 from queue_engine.planner.trains.memory import FailingChecks, base_moved, cancelled, failed, find_run, landed
@@ -96,8 +96,11 @@ async def begin_landing(state: TrainState, run: Run, planned: TrainRun) -> bool:
     onto = None if moves else state.memory.base_tip
     async with state.change() as change:
         await change.tx.runs.save(replace(run, state=RunState.LANDING, merges_onto=onto))
-        for entry in entries if moves else ():
+        for entry in entries:
             with counted_on(entry):
+                if not moves:
+                    await await_withdrawals(change.tx, entry)
+                    continue
                 requested = replace(entry.run, merge_requested_at=change.now, next_poll_at=None)
                 await change.tx.entries.save(replace(entry, run=requested))
                 await record_merge_request(change.tx, entry, entry.head_sha, change.now)

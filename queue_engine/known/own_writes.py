@@ -7,10 +7,14 @@ another process read the pull request as open. That merge is IMQ's nevertheless.
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from queue_engine.core.jobs.job import Job
+from queue_engine.core.read_model import adapter
+from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
 from queue_engine.core.timing.clock import Clock
+from queue_engine.domain.errors import RequestOrderError
 from queue_engine.domain.known_facts import (
     KEPT,
     NAMED,
@@ -26,6 +30,7 @@ from queue_engine.domain.known_facts import (
 )
 from queue_engine.domain.model import Entry, EntryStatus, Repository
 from queue_engine.domain.port import Comments, Files, GitHub, GitHubPorts, MergeState, PendingMerge, Reads, Writes
+from queue_engine.domain.webhooks import WEBHOOK_JOB, CommandEvent, WebhookEvent
 from queue_engine.known.pulls import current_tip, exists, merged_as, pushes, requested_merge
 from queue_engine.store import Store, Transaction
 
@@ -137,12 +142,52 @@ async def answered_merge(tx: Transaction, entry: Entry, now: datetime) -> str | 
 
 
 async def record_merge_request(tx: Transaction, entry: Entry, head_sha: str | None, now: datetime) -> None:
-    """Store that IMQ requests the merge of this head, or None. Raises InvariantError without consent."""
+    """Store that IMQ requests the merge of this head, or None.
+
+    Raises InvariantError without consent, and RequestOrderError while a command may withdraw it.
+    """
     if head_sha is not None:
         await tx.consents.verify(entry)
+        await await_withdrawals(tx, entry)
     await tx.known.record(
         entry.repository.id, [Fact(subject=of_pull(entry.number), statement=MergeRequest(head_sha=head_sha))], now
     )
+
+
+AWAITED = "landing"
+"""The reason of a hold, which the job of a command counts, while a landing waits for it."""
+
+_AGAIN = Backoff(base=timedelta(seconds=1), maximum=timedelta(seconds=30), jitter=0, tries=6)
+"""When a landing asks again whether a command is judged: 1, 2, 4, 8, 16, 30 s. Then it waits no more (P5)."""
+
+_MOST_STRANGERS = 3
+"""How many people without a known right to withdraw a landing waits for."""
+
+
+async def await_withdrawals(tx: Transaction, entry: Entry) -> None:
+    """Raise RequestOrderError while a stored command may withdraw this entry, or pause its queue, and is not judged.
+
+    IMQ judges a label or a push by its webhook alone (`queue_engine.rules.consent`), but a command by the rights of its
+    person, which GitHub may fail to answer. The landing waits for a minute, and the command is tried again meanwhile.
+    Of a person only the first such command counts, until it is judged or its tries are used up, about an hour later.
+    """
+    awaited, strangers = dict[tuple[str, str], Job](), 0
+    for job in await tx.jobs.unfinished_naming("withdraws", WEBHOOK_JOB, f"{entry.repository.id}:"):
+        command = adapter(WebhookEvent).validate_python(job.request)
+        assert isinstance(command, CommandEvent)
+        person = command.sender.casefold(), str(command.withdraws)
+        if person in awaited or (command.withdraws == "pull_request" and command.number != entry.number):
+            continue
+        strangers += command.by_stranger
+        if not command.by_stranger or strangers <= _MOST_STRANGERS:
+            awaited[person] = job
+    waits = {each.id: each.holds.get(AWAITED, 0) for each in awaited.values()}
+    waits = {job: times for job, times in waits.items() if not _AGAIN.exhausted(times)}
+    if waits:
+        again = min(wait(_AGAIN, times, random=no_jitter) for times in waits.values())
+        raise RequestOrderError(
+            f"a command that may withdraw #{entry.number} is judged first", retry_after=again, jobs=tuple(waits)
+        )
 
 
 async def merged_by_imq(tx: Transaction, entry: Entry, now: datetime) -> bool:

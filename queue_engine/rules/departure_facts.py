@@ -415,6 +415,23 @@ def cause_of(
     return Cause(made.by, made.by_bot, _after_update(made, entry, states))
 
 
+_MADE_PRESENT: Mapping[Reason, Callable[[PullRequestState, PullRequest], bool]] = {
+    Reason.HEAD_CHANGED: lambda state, pull: state.before is not None and state.head_sha == pull.head_sha,
+    Reason.BASE_CHANGED: lambda state, pull: state.base_changed and state.base == pull.base_branch,
+    Reason.CLOSED: lambda state, _: state.action == "closed" and not state.merged,
+    Reason.DRAFT: lambda state, _: state.action == "converted_to_draft",
+}
+"""The changes for which a pull request as it is now is refused."""
+
+
+def cause_of_refusal(reason: Reason, pull: PullRequest) -> Cause | None:
+    """Return who last made the change for which a pull request is refused; None if no webhook says so."""
+    makes = _MADE_PRESENT.get(reason)
+    states = [each for each in pull.reported if isinstance(each, PullRequestState)]
+    made = next((each for each in reversed(states) if makes is not None and makes(each, pull)), None)
+    return None if made is None or made.by is None else Cause(made.by, made.by_bot)
+
+
 def withdrawn_by(state: PullRequestState, base_branch: str, policy: Policy) -> Reason | None:
     """Return how this very change ends the consent to land on this branch; None if it does not.
 

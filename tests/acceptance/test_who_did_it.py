@@ -323,6 +323,34 @@ async def test_commits_that_landed_with_another_pull_request_name_that_one(world
     assert f"landed with #{upper.number}" in world.comment(lower)
 
 
+@pytest.mark.parametrize(
+    ("method", "by", "lag"),
+    [("merge", "merge", 0), ("merge", "merge", 2), ("merge", "push", 0), ("squash", "merge", 2)],
+)
+async def test_merge_by_hand_without_a_webhook_is_not_named_after_a_later_landing(
+    tmp_path: Path, method: str, by: str, lag: int
+) -> None:
+    """P6: the head of the one that landed next has these commits by IMQ's own update alone; GitHub names who merged."""
+    async with a_world(tmp_path) as world:
+        await configure(world, f"merge: {{method: {method}}}\n")
+        front, pull, other = (world.open(name) for name in ("front", "pull", "other"))
+        await world.pass_time(CI_TIME * 2)
+        for each in (front, other, pull):
+            each.label(LABEL, by="mona")
+            await world.settle()
+        world.server.lag.set(timedelta(seconds=lag))
+        with world.repository.domain.context.events.muted():
+            if by == "merge":
+                pull.merge("merge", by="rhea")
+            else:
+                world.repository.push_commit("main", pull.head_sha, by="rhea", force=True)
+        await world.until(lambda: bool(other.merged))
+        await world.pass_time(timedelta(minutes=15))
+        assert pull.merged
+        assert await world.reasons(pull) == ["merged_elsewhere"]
+        assert "`rhea` merged the pull request outside the queue" in world.comment(pull)
+
+
 @pytest.mark.parametrize("webhook", [True, False])
 async def test_approval_that_automation_dismissed_after_the_update_brings_the_place_back(
     world: World, webhook: bool
@@ -549,3 +577,30 @@ async def test_failed_check_names_its_app_and_whether_it_was_green_before_the_up
     text = world.comment(pull)
     assert "`ci/test` passed on your commit" in text
     assert "reported by `ci`" in text
+
+
+REFUSED_FOR: dict[str, tuple[Callable[[Any], object], str]] = {
+    "head_changed": (lambda pull: pull.push({"more.py": "more\n"}, by="hubot"), "`hubot` pushed new commits"),
+    "base_changed": (lambda pull: pull.edit_base("release", by="hubot"), "`hubot` changed the base branch"),
+    "closed": (lambda pull: (pull.close(by="hubot"), pull.reopen(by="rhea")), "`hubot` closed the pull request"),
+}
+"""What somebody does before IMQ has judged a label, by the reason of the refusal."""
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+@pytest.mark.parametrize("reason", REFUSED_FOR)
+async def test_who_changed_a_pull_request_before_it_was_queued_is_named(tmp_path: Path, reason: str, lag: int) -> None:
+    """P6: a refusal has no entry, and its webhooks name who caused it all the same."""
+    act, words = REFUSED_FOR[reason]
+    async with a_world(tmp_path) as world:
+        world.repository.create_branch("release", "main", by="rhea")
+        pull = await ready(world)
+        world.server.lag.set(timedelta(seconds=lag))
+        pull.label(LABEL, by="mona")
+        act(pull)
+        await world.pass_time(MINUTE)
+        async with world.bot.engine.store.reading() as tx:
+            events = await tx.timeline.of_pull_request(pull.record.repository.id, pull.number)
+        assert [(each.event, each.reason) for each in events] == [("refused", reason)]
+        assert events[-1].data["dequeued_by"] == "hubot"
+        assert words in world.comment(pull)

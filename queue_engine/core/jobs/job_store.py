@@ -76,6 +76,8 @@ _HASTEN = (
     .where(_ITS_PROCESS, jobs.c.status == JobStatus.PENDING, jobs.c.error_message.is_(None), jobs.c.not_before > _DUE)
     .values(not_before=_DUE, updated_at=bindparam("now"))
 )
+_THESE = select(*FIELDS).where(jobs.c.id.in_(bindparam("ids", expanding=True)), UNFINISHED)
+_AWAIT = update(jobs).where(jobs.c.seq == bindparam("its_seq"), UNFINISHED)
 _NEWEST = select(func.max(jobs.c.seq))
 
 
@@ -93,6 +95,14 @@ _REQUESTS = (
     .where(jobs.c.kind == bindparam("its_kind"), _of_processes("prefix"), UNFINISHED)
     .order_by(jobs.c.seq)
 )
+
+
+@cache
+def _naming(name: str) -> Select[Any]:
+    """The unfinished jobs of one kind whose requests have a value under this name."""
+    named = jobs.c.request_json[name].as_string().is_not(None)
+    its_kind = jobs.c.kind == bindparam("its_kind")
+    return select(*FIELDS).where(its_kind, _of_processes("prefix"), UNFINISHED, named).order_by(jobs.c.seq)
 
 
 @cache
@@ -303,6 +313,19 @@ class Jobs:
         its_own = {"its_process": process_id, "now": now, "due": due or now}
         if (await self._connection.execute(_HASTEN, its_own)).rowcount:
             self._due()
+
+    async def await_these(self, ids: Collection[str], now: datetime, why: str) -> None:
+        """Make jobs due now for which something waits; count that as a hold for `why`, and their next try as none."""
+        for job in map(job_of, await self._connection.execute(_THESE, {"ids": [*ids]})):
+            counted = {"holds": {**job.holds, why: job.holds.get(why, 0) + 1}, "attempt": max(job.attempt - 1, 0)}
+            due = {"its_seq": job.seq, "not_before": min(job.not_before, now), "updated_at": now}
+            await self._connection.execute(_AWAIT, due | counted)
+        self._due()
+
+    async def unfinished_naming(self, name: str, kind: str, processes: str) -> tuple[Job, ...]:
+        """Return the unfinished jobs of one kind, of processes with this prefix, whose requests have a value there."""
+        these = {"its_kind": kind, "prefix": _escaped(processes)}
+        return tuple(map(job_of, await self._connection.execute(_naming(name), these)))
 
     async def unfinished_requests(self, kind: str, processes: str) -> tuple[Mapping[str, Any], ...]:
         """Return the requests of the unfinished jobs of one kind, of all processes with this prefix."""

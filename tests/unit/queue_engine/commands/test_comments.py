@@ -14,6 +14,7 @@ from queue_engine.commands.commands import (
     CommandRequest,
     ParseError,
     commands_in,
+    may_withdraw,
     parse_priority,
     read,
 )
@@ -254,3 +255,19 @@ def test_argument_that_a_command_does_not_take_is_reported_with_the_right_usage(
 def test_points_are_words_or_numbers_within_bounds(word: str, meant: int | None) -> None:
     """Other scripts' digits and huge numbers are no points."""
     assert parse_priority(word) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "withdrawn"),
+    [
+        ("/unqueue", "pull_request"),
+        ("/queue\n/imq unqueue, please", "pull_request"),
+        ("/unqueue\n/pause now", "repository"),
+        ("/freeze until 2h", "repository"),
+        ("/unqueue everything", None),
+        ("/requeue\n/why\n/resume", None),
+    ],
+)
+def test_commands_that_may_keep_something_from_landing(text: str, withdrawn: str | None) -> None:
+    """P4: a landing waits for these alone; what is not understood withdraws nothing."""
+    assert may_withdraw(commands_in(text)) == withdrawn

@@ -130,6 +130,25 @@ async def test_hold_counts_its_reason_and_ends_the_deaths_in_a_row(jobs: Jobs) -
     assert (held.deaths, dict(held.holds)) == (0, {"limit": 2, "early": 1})
 
 
+async def test_awaited_jobs_are_due_at_once_and_their_next_try_counts_as_none(jobs: Jobs) -> None:
+    """Who waits for a job may hasten it as often as that is counted; the claim of one under way stays."""
+    (failed,) = await jobs.enqueue_all(kind="k", requests=[("p:1", {"asks": "much"})], now=NOW)
+    (running,) = await jobs.enqueue_all(kind="k", requests=[("p:2", {"asks": "much"})], now=NOW)
+    await jobs.enqueue_all(kind="k", requests=[("p:3", {}), ("q:4", {"asks": "much"})], now=NOW)
+    await jobs.retry(await take(jobs), at=NOW + HOUR, error="no", now=NOW)
+    under_way = await take(jobs)
+    for _ in range(2):
+        await jobs.await_these([failed, running, "gone"], NOW + SOON, "landing")
+    found = await jobs.unfinished_naming("asks", "k", "p:")
+    assert [(each.id, each.attempt, each.holds) for each in found] == [
+        (failed, 0, {"landing": 2}),
+        (running, 0, {"landing": 2}),
+    ]
+    assert found[0].not_before == NOW + SOON
+    await jobs.finish([under_way])
+    assert [each.id for each in await jobs.unfinished_naming("asks", "k", "p:")] == [failed]
+
+
 async def test_unanswered_jobs_come_some_at_a_time_without_those_behind_a_later_one(jobs: Jobs) -> None:
     """A job that failed is overtaken while it waits; one that was put off keeps those of its process behind it."""
     await put_off(jobs, "held", lambda job: jobs.hold(job, at=NOW + HOUR, now=NOW))
