@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from contextlib import AsyncExitStack
+from typing import Any
 
 import httpx2
 from mcp import Client, StdioServerParameters
@@ -26,8 +27,13 @@ async def land(mode: str, repository: str, branch: str, token: str, target: str,
         client = await stack.enter_async_context(Client(server, mode=mode))
         tools = [tool.name for tool in (await client.list_tools()).tools]
         assert tools == ["find", "queue", "wait", "why", "dequeue", "status"], tools
-        found = await client.call_tool("find", {"repository": repository, "branch": branch})
-        (pull,) = found.structured_content["pulls"]
+        found = list[dict[str, Any]]()
+        while not found:
+            # Until GitHub shows a new one, as the tool says.
+            answer = await client.call_tool("find", {"repository": repository, "branch": branch})
+            found = answer.structured_content["pulls"]
+            await asyncio.sleep(0 if found else 1)
+        (pull,) = found
         named = {"repository": repository, "number": pull["number"]}
         queued = await client.call_tool("queue", named | {"head_sha": pull["head_sha"]})
         assert not queued.is_error, queued

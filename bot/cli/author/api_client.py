@@ -21,7 +21,10 @@ SECONDS = 30.0
 
 WAIT_SECONDS = 90.0
 _MAX_BODY = 16 * 1024 * 1024
+_UNAVAILABLE = 503
 _MORE_ATTEMPTS, _PAUSE_SECONDS = 2, 1.0
+_MORE_ANSWERS, _LONGEST_PAUSE = 5, 5.0
+"""How often a call is sent again that IMQ cannot answer yet, and the longest pause in seconds it may ask for."""
 
 
 class ConnectionFailed(Exception):
@@ -39,6 +42,12 @@ class ApiAnswer:
         """Return the sentence of a refusal."""
         error = self.body.get("error") if isinstance(self.body, dict) else None
         return str(error or f"the server answered {self.status}")
+
+    @property
+    def pause(self) -> float | None:
+        """Return after how many seconds to ask again, if IMQ cannot answer yet and says so."""
+        seconds = self.headers.get("retry-after", "")
+        return float(seconds) if self.status == _UNAVAILABLE and seconds.isdecimal() else None
 
 
 class _AsTheyCome(HTTPErrorProcessor):
@@ -82,8 +91,20 @@ class ApiClient:
     def insist(
         self, method: str, path: str, body: Any = None, *, key: str | None = None, seconds: float = SECONDS
     ) -> ApiAnswer:
-        """Send a call; one that changes something again, with its key, until IMQ answers. Raises ConnectionFailed."""
+        """Send a call, again with its key while GitHub still shows IMQ an older state. Raises ConnectionFailed.
+
+        A call that changes something is sent again also if no answer came.
+        """
         key = key or str(uuid4())
+        for _ in range(_MORE_ANSWERS):
+            answer = self._reach(method, path, body, key, seconds)
+            pause = answer.pause
+            if pause is None or pause > _LONGEST_PAUSE:
+                return answer
+            time.sleep(pause)
+        return self._reach(method, path, body, key, seconds)
+
+    def _reach(self, method: str, path: str, body: Any, key: str, seconds: float) -> ApiAnswer:
         for _ in range(0 if method == "GET" else _MORE_ATTEMPTS):
             with suppress(ConnectionFailed):
                 return self.call(method, path, body, key=key, seconds=seconds)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,27 @@ def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pyt
     with pytest.raises(ConnectionFailed):
         ApiClient("https://imq.example").insist("GET", "/queue")
     assert len(reading.keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("pause", "lagging", "sent", "status"),
+    [("2", 3, 4, 200), ("2", 99, 6, 503), ("60", 1, 1, 503), ("soon", 1, 1, 503), (None, 1, 1, 503)],
+)
+def test_call_that_imq_cannot_answer_yet_is_sent_again_with_its_key(
+    monkeypatch: pytest.MonkeyPatch, pause: str | None, lagging: int, sent: int, status: int
+) -> None:
+    """GitHub's reads lag for seconds after a push; an outage is told at once."""
+    keys, slept = list[str | None](), list[float]()
+
+    def call(*_: Any, key: str | None = None, **_more: Any) -> ApiAnswer:
+        keys.append(key)
+        headers = {} if pause is None else {"retry-after": pause}
+        return ApiAnswer(503, {}, headers) if len(keys) <= lagging else ApiAnswer(200, {})
+
+    monkeypatch.setattr(ApiClient, "call", call)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    assert ApiClient("https://imq.example").insist("GET", "/queue").status == status
+    assert (len(keys), len(set(keys)), slept) == (sent, 1, [2.0] * (sent - 1))
 
 
 @pytest.mark.parametrize(("status", "calls"), [(409, 2), (200, 1)])
