@@ -198,8 +198,8 @@ class Store:
 
     async def read(self, what: Callable[[Transaction], Awaitable[T]]) -> T:
         """Return what one call reads, in a `reading` of its own."""
-        async with self.database.reading() as connection:
-            return await what(Transaction(connection))
+        async with self.reading() as tx:
+            return await what(tx)
 
     async def write(self, what: Callable[[Transaction], Awaitable[T]]) -> T:
         """Make one call that may write, in a `transaction` of its own; returns its result. Raises StaleRecord."""

@@ -83,8 +83,9 @@ def handled(monkeypatch: pytest.MonkeyPatch) -> Handled:
     monkeypatch.setattr(Policies, "of", counted_of)
     of_webhook = event(lambda _inbox, webhook, _job: getattr(webhook, "action", webhook.kind), Inbox._handle)
     monkeypatch.setattr(Inbox, "_handle", of_webhook)
-    for call in ("enqueue", "requeue", "dequeue", "prioritise"):
-        monkeypatch.setattr(QueueRoutes, call, event(lambda *_: "call", getattr(QueueRoutes, call)))
+    for call in ("queue", "requeue", "dequeue", "prioritise"):
+        name = f"{call}_pull_request"
+        monkeypatch.setattr(QueueRoutes, name, event(lambda *_: "call", getattr(QueueRoutes, name)))
     return events
 
 
