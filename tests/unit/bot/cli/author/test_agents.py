@@ -113,7 +113,7 @@ def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pyt
 def test_call_that_imq_cannot_answer_yet_is_sent_again_with_its_key(
     monkeypatch: pytest.MonkeyPatch, pause: str | None, lagging: int, sent: int, status: int
 ) -> None:
-    """GitHub's reads lag for seconds after a push; an outage is told at once."""
+    """GitHub's reads lag for seconds after a push; an outage ends the command at once."""
     keys, slept = list[str | None](), list[float]()
 
     def call(*_: Any, key: str | None = None, **_more: Any) -> ApiAnswer:
