@@ -87,20 +87,26 @@ async def test_next_free_runner_goes_to_whom_waits_longest_of_all_queues(tmp_pat
         await world.until(lambda: all(pull.merged for pull in pulls))
 
 
+async def one_with_the_runner_and_one_without(world: World, gpu: Any, wait: timedelta) -> tuple[Any, Any]:
+    """A pull request whose checks have the runner, and one of another queue that has waited for it that long."""
+    first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
+    for branch in ("main", "release"):
+        world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    first.label(LABEL, by="mona")
+    await world.until_status(first, "checking")
+    kernel.label(LABEL, by="mona")
+    await world.pass_time(wait)
+    assert await world.status(kernel) == "pending"
+    return first, kernel
+
+
 @pytest.mark.parametrize("way", ["killed", "more runners", "no capacity", "other check"])
 @pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
 async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path: Path, trains: str, way: str) -> None:
     """P2, P5: after a kill, and within a minute of a configuration that has it wait no longer."""
     async with a_lab(tmp_path, trains, timedelta(0)) as (world, gpu):
-        first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
-        for branch in ("main", "release"):
-            world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
-        await world.pass_time(CI_TIME * 2)
-        first.label(LABEL, by="mona")
-        await world.until_status(first, "checking")
-        kernel.label(LABEL, by="mona")
-        await world.pass_time(timedelta(seconds=30))
-        assert await world.status(kernel) == "pending"
+        first, kernel = await one_with_the_runner_and_one_without(world, gpu, timedelta(seconds=30))
         if way == "killed":
             await world.kill()
             await world.restart()
@@ -121,15 +127,7 @@ async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path
 async def test_runner_whose_webhooks_are_lost_is_free_again(tmp_path: Path, trains: str, lag: timedelta) -> None:
     """P2, P5: nothing says that the checks of the other queue have ended, and both land all the same."""
     async with a_lab(tmp_path, trains, lag) as (world, gpu):
-        first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
-        for branch in ("main", "release"):
-            world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
-        await world.pass_time(CI_TIME * 2)
-        first.label(LABEL, by="mona")
-        await world.until_status(first, "checking")
-        kernel.label(LABEL, by="mona")
-        await world.pass_time(timedelta(seconds=5))
-        assert await world.status(kernel) == "pending"
+        first, kernel = await one_with_the_runner_and_one_without(world, gpu, timedelta(seconds=5))
         address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
         await world.pass_time(CI_TIME * 2)
         world.app.webhook_url = address
