@@ -11,6 +11,7 @@ from pydantic import Field
 from bot.api.payload import AnswerModel, Payload
 from bot.api.routes import Routes, read
 from queue_engine.domain.model import WHOLE_QUEUE, Repository, TimelineEvent
+from queue_engine.rules.job_rates import shown
 
 MAX_REQUESTS = 50
 
@@ -57,7 +58,7 @@ class EventAnswer(AnswerModel):
             base_branch=event.base_branch,
             number=None if event.number == WHOLE_QUEUE else event.number,
             reason=None if event.reason is None else event.reason.value,
-            data=event.data,
+            data=shown(event.data),
         )
 
 

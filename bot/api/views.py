@@ -34,6 +34,7 @@ from queue_engine.queries.queue_status import EntryView, GitHubOutage, QueueStat
 from queue_engine.queries.train_status import TrainBlocker
 from queue_engine.rules.check_progress import tally
 from queue_engine.rules.depth import waits_for_room
+from queue_engine.rules.job_rates import Dollars, Minutes
 from queue_engine.rules.priority import FairShare, PriorityEffect
 
 USUAL_WAIT = 60
@@ -409,8 +410,8 @@ class EffectAnswer(AnswerModel):
     sentence: str
     runs: int
     holds: bool
-    minutes: float
-    cost: float | None
+    minutes: Minutes
+    cost: Dollars | None
     position: int | None
     delayed: tuple[int, ...]
     seconds: int | None

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from bot.web.pages.render import page
+from bot.web.pages.render import as_sentence, page
 
 
 def step_page(step: str, *, status: int = 200, **context: Any) -> web.Response:
@@ -24,7 +24,7 @@ def hand_over_page(target: str, origin: str, manifest: dict[str, Any]) -> web.Re
 
 def failure_page(sentence: str, *, status: int, again: str = "/setup") -> web.Response:
     """Return what went wrong, with a link to try again."""
-    return step_page("failure", status=status, sentence=sentence, again=again)
+    return step_page("failure", status=status, sentence=as_sentence(sentence), again=again)
 
 
 class InstalledPage:

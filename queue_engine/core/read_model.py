@@ -4,9 +4,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, computed_field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, TypeAdapter, computed_field
 
-__all__ = ["INTERNAL", "ReadModel", "adapter", "serialized"]
+__all__ = ["INTERNAL", "ReadModel", "adapter", "rounded", "serialized"]
 
 if TYPE_CHECKING:
     from builtins import property as serialized
@@ -19,6 +19,11 @@ else:
 
 INTERNAL: Any = Field(exclude=True)
 """Annotates a field that no program gets."""
+
+
+def rounded(digits: int) -> Any:
+    """Annotate a number that programs get with so many decimals: a sum of fractions has others (33.99999999999999)."""
+    return PlainSerializer(lambda value: round(value, digits), return_type=float)
 
 
 class ReadModel(BaseModel):

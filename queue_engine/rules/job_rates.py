@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
+from typing import Annotated, Any
 
+from queue_engine.core.read_model import adapter, rounded
 from queue_engine.domain.run import CheckTiming, Run
 
 LINUX = 0.006
@@ -61,12 +63,17 @@ def price_of(labels: Collection[str], own: Mapping[str, float], *, public: bool 
     return _SLIM if "slim" in text else _STANDARD[system]
 
 
+Minutes = Annotated[float, rounded(2)]
+Dollars = Annotated[float, rounded(4)]
+"""As programs get them. IMQ stores and adds what is exact, so that parts and their sum agree."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobFigures:
     """Minutes of jobs as GitHub bills them, and their cost in US dollars; None while no price is known."""
 
-    minutes: float = 0.0
-    cost: float | None = None
+    minutes: Minutes = 0.0
+    cost: Dollars | None = None
 
     def __add__(self, other: "JobFigures") -> "JobFigures":
         """Add both; a cost that is known counts alone."""
@@ -79,6 +86,15 @@ class JobFigures:
 
 
 NO_JOBS = JobFigures()
+
+
+def shown(data: Any) -> Any:
+    """Return an event's data as programs get them: what jobs cost is rounded, wherever it stands."""
+    if not isinstance(data, Mapping):
+        return data
+    if data.keys() == {"minutes", "cost"}:
+        return adapter(JobFigures).dump_python(JobFigures(**data))
+    return {name: shown(each) for name, each in data.items()}
 
 
 def total(figures: Iterable[JobFigures]) -> JobFigures:

@@ -3,8 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, ClassVar
@@ -22,9 +21,11 @@ SECONDS = 30.0
 WAIT_SECONDS = 90.0
 _MAX_BODY = 16 * 1024 * 1024
 _UNAVAILABLE = 503
-_MORE_ATTEMPTS, _PAUSE_SECONDS = 2, 1.0
-_MORE_ANSWERS, _LONGEST_PAUSE = 5, 5.0
-"""How often a call is sent again that IMQ cannot answer yet, and the longest pause in seconds it may ask for."""
+_LAGGING, _LONGEST_LAG = 10.0, 5.0
+"""For so many seconds a call is sent again that IMQ cannot answer yet, and the longest pause it may ask for."""
+_UNANSWERED = 2.0
+"""The same for a call that changes something, without an answer."""
+_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 1.0, 30.0, 1.6
 
 
 class ConnectionFailed(Exception):
@@ -48,6 +49,40 @@ class ApiAnswer:
         """Return after how many seconds to ask again, if IMQ cannot answer yet and says so."""
         seconds = self.headers.get("retry-after", "")
         return float(seconds) if self.status == _UNAVAILABLE and seconds.isdecimal() else None
+
+
+@dataclass(slots=True)
+class Patience:
+    """The pauses after which a command asks again, each longer than the one before. `now` and `sleep` are the clock."""
+
+    now: Callable[[], float] = lambda: time.monotonic()
+    sleep: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    _pause: float = _FIRST_PAUSE
+    _since: float | None = None
+    _slept: float = 0.0
+
+    def rest(self, seconds: float | None = None) -> None:
+        """Pause, by default for longer than the last time."""
+        if seconds is None:
+            seconds, self._pause = self._pause, min(self._pause * _GROWTH, _LONGEST_PAUSE)
+        self.sleep(seconds)
+        self._slept += seconds
+
+    def outlasts(self, lasting: float, seconds: float | None = None) -> bool:
+        """Pause; False in place of that once the command has had no answer for so many seconds."""
+        self._since = self.now() if self._since is None else self._since
+        if max(self.now() - self._since, self._slept) >= lasting:
+            return False
+        self.rest(seconds)
+        return True
+
+    def answered(self) -> None:
+        """Note an answer: the time without one counts from the next failure."""
+        self._since, self._slept = None, 0.0
+
+    def shorten(self) -> None:
+        """Make the next pause as short as the first."""
+        self._pause = _FIRST_PAUSE
 
 
 class _AsTheyCome(HTTPErrorProcessor):
@@ -95,21 +130,17 @@ class ApiClient:
 
         A call that changes something is sent again also if no answer came.
         """
-        key = key or str(uuid4())
-        for _ in range(_MORE_ANSWERS):
-            answer = self._reach(method, path, body, key, seconds)
+        key, patience = key or str(uuid4()), Patience()
+        while True:
+            try:
+                answer = self.call(method, path, body, key=key, seconds=seconds)
+            except ConnectionFailed:
+                if method == "GET" or not patience.outlasts(_UNANSWERED):
+                    raise
+                continue
             pause = answer.pause
-            if pause is None or pause > _LONGEST_PAUSE:
+            if pause is None or pause > _LONGEST_LAG or not patience.outlasts(_LAGGING, pause):
                 return answer
-            time.sleep(pause)
-        return self._reach(method, path, body, key, seconds)
-
-    def _reach(self, method: str, path: str, body: Any, key: str, seconds: float) -> ApiAnswer:
-        for _ in range(0 if method == "GET" else _MORE_ATTEMPTS):
-            with suppress(ConnectionFailed):
-                return self.call(method, path, body, key=key, seconds=seconds)
-            time.sleep(_PAUSE_SECONDS)
-        return self.call(method, path, body, key=key, seconds=seconds)
 
     def _parsed(self, status: int, content: bytes, headers: Any) -> ApiAnswer:
         ApiClient.last_answered = self.url

@@ -81,6 +81,10 @@ class Branch:
     remote: str | None
     name: str
     head_sha: str
+    pushed: bool = False
+    """Whether this clone has pushed its head, or fetched it from there."""
+    default: bool = False
+    """Whether it is the default branch there."""
 
 
 class Clone:
@@ -129,7 +133,15 @@ class Clone:
             raise CloneError(f"The branch {local} has no commit yet.") from None
         pushed = self._git("for-each-ref", "--format=%(push:remotename) %(push:remoteref)", f"refs/heads/{local}")
         remote, _, ref = pushed.partition(" ")
-        return Branch(remote or None, ref.removeprefix("refs/heads/") or local, head)
+        name, there = ref.removeprefix("refs/heads/") or local, f"refs/remotes/{remote or 'origin'}"
+        is_pushed = self.full_sha(f"{there}/{name}") == head
+        return Branch(remote or None, name, head, is_pushed, self._points_to(f"{there}/HEAD") == f"{there}/{name}")
+
+    def _points_to(self, ref: str) -> str | None:
+        try:
+            return self._git("symbolic-ref", "--quiet", ref)
+        except subprocess.CalledProcessError:
+            return None
 
     def full_sha(self, text: str) -> str | None:
         """Return the commit that a person named; None for an unknown one."""

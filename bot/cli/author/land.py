@@ -6,16 +6,16 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 import click
 from yarl import URL
 
-from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed
+from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed, Patience
 from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
     API,
@@ -40,7 +40,6 @@ from bot.cli.console import ExitCode, echo, echo_json, json_option, stop
 GIVE_UP_SECONDS = 900.0
 """For so long IMQ may be unreachable; a release or a restart takes minutes."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 1.0, 30.0, 1.6
 _LEAST_SECONDS = 1.0
 """A call that is answered sooner without a change did not wait: IMQ is asked more and more rarely then."""
 
@@ -54,55 +53,67 @@ OUTCOMES = {
 }
 
 
+def answers(session: Session, path: Callable[[], str], patience: Patience) -> Iterator[ApiAnswer | None]:
+    """Ask IMQ again and again by the path of that moment, and yield each answer; None while it cannot answer.
+
+    Raises ConnectionFailed once it has not answered for a quarter of an hour.
+    """
+    while True:
+        asked, answer = patience.now(), None
+        try:
+            answer = session.client.call("GET", path(), seconds=WAIT_SECONDS)
+            if answer.status >= 500 or answer.status == BUSY:
+                raise ConnectionFailed(f"{answer.sentence}.")
+            patience.answered()
+            yield answer
+            if patience.now() - asked < _LEAST_SECONDS:
+                patience.rest()
+        except ConnectionFailed:
+            if not patience.outlasts(GIVE_UP_SECONDS):
+                raise
+            yield None
+
+
 @dataclass
 class LandingWait:
-    """Prints each change of a pull request's state once. `now` and `sleep` are the clock."""
+    """Prints each change of a pull request's state once."""
 
     session: Session
     path: str
     name: str
     timeout: float | None
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    patience: Patience = field(default_factory=Patience)
     printed: str = ""
 
     def run(self) -> ExitCode:
         """Wait, print the outcome, and return its exit code."""
-        started = last_answered = self.now()
-        pause, path = _FIRST_PAUSE, f"{self.path}/queue"
-        while True:
-            asked = self.now()
-            left = None if self.timeout is None else started + self.timeout - asked
-            answer = self._ask(path if left is None else waiting_at_most(path, left))
-            if isinstance(answer, str):
-                if self.now() - last_answered > GIVE_UP_SECONDS:
-                    stop(ExitCode.UNREACHABLE, f"{answer} {self.name} stays queued.")
-            else:
-                last_answered = self.now()
-                if self._print(answer.body):
-                    pause = _FIRST_PAUSE
-                if answer.body["state"] == "not_queued":
-                    return self._ended(answer.body)
-                path = _next_path(answer.body) or path
-            if self.timeout is not None and self.now() - started >= self.timeout:
-                stop(ExitCode.TIMED_OUT, f"{self.name} did not land in time. It stays queued.")
-            if isinstance(answer, str) or self.now() - asked < _LEAST_SECONDS:
-                self.sleep(pause)
-                pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        ends = None if self.timeout is None else self.patience.now() + self.timeout
+        path = f"{self.path}/queue"
 
-    def _ask(self, path: str) -> ApiAnswer | str:
-        """Return an answer, or why there is none yet. Stops the command for a refusal that stays one."""
+        def next_path() -> str:
+            return path if ends is None else waiting_at_most(path, ends - self.patience.now())
+
         try:
-            answer = self.session.client.call("GET", path, seconds=WAIT_SECONDS)
+            for answer in answers(self.session, next_path, self.patience):
+                if answer is not None:
+                    self._refuse(answer)
+                    if self._print(answer.body):
+                        self.patience.shorten()
+                    if answer.body["state"] == "not_queued":
+                        return self._ended(answer.body)
+                    path = _next_path(answer.body) or path
+                if ends is not None and self.patience.now() >= ends:
+                    stop(ExitCode.TIMED_OUT, f"{self.name} did not land in time. It stays queued.")
         except ConnectionFailed as problem:
-            return str(problem)
-        if answer.status >= 500 or answer.status == BUSY:
-            return f"{answer.sentence}."
+            stop(ExitCode.UNREACHABLE, f"{problem} {self.name} stays queued.")
+        raise AssertionError("answers have no end")
+
+    def _refuse(self, answer: ApiAnswer) -> None:
+        """Stop the command for a refusal."""
         if answer.status >= 400:
             if self.session.as_json:
                 echo_json(answer.body)
             stop(code_of(answer.status), f"{answer.sentence}. {self.name} may still be queued.")
-        return answer
 
     def _print(self, body: Any) -> bool:
         """Print the state if it changed; return whether it did."""
@@ -145,10 +156,6 @@ def _next_path(body: Any) -> str | None:
     return path if call.get("method") == "GET" and path.startswith(f"{API}/") else None
 
 
-_PAUSE_SECONDS = 5.0
-"""Between two calls while IMQ does not answer."""
-
-
 def land_all(
     session: Session,
     repository: str,
@@ -179,23 +186,14 @@ def land_all(
 def _until_done(session: Session, process: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the process once it has all results. Stops the command if IMQ does not answer for too long."""
     path = f"{API}/processes/{process['process_id']}?wait=60"
-    last_answered = time.monotonic()
-    while process["state"] != "done":
-        asked = time.monotonic()
-        try:
-            answer = session.client.call("GET", f"{path}&since={process['version']}", seconds=WAIT_SECONDS)
-        except ConnectionFailed as problem:
-            if time.monotonic() - last_answered > GIVE_UP_SECONDS:
-                stop(ExitCode.UNREACHABLE, f"{problem} IMQ queues the pull requests once it runs again.")
-            time.sleep(_PAUSE_SECONDS)
-            continue
-        last_answered = time.monotonic()
-        if answer.status == 200:
-            process = answer.body
-        elif answer.status < 500 and answer.status != BUSY:
-            session.refuse(answer)
-        if process["state"] != "done" and last_answered - asked < _LEAST_SECONDS:
-            time.sleep(_PAUSE_SECONDS)
+    found = answers(session, lambda: f"{path}&since={process['version']}", Patience())
+    try:
+        while process["state"] != "done":
+            if (answer := next(found)) is not None:
+                session.refuse(answer)
+                process = answer.body
+    except ConnectionFailed as problem:
+        stop(ExitCode.UNREACHABLE, f"{problem} IMQ queues the pull requests once it runs again.")
     return process
 
 
@@ -328,7 +326,7 @@ def land(
         repository = repository or repository_of_clone(session, clone_or_stop())
         found = _continued(session, repository)
     if found is None:
-        found = find_pull_request(session, numbers[0] if numbers else None, repository, waits=wait)
+        found = find_pull_request(session, numbers[0] if numbers else None, repository, waits=True)
     bound = None if head == ANY else _head(found, head)
     body = {name: value for name, value in (("head_sha", bound), ("priority", priority)) if value is not None}
     begun, of_commit = PendingLanding(session.client.url, found.name, body), _of_commit(session, found)

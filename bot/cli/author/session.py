@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -290,23 +290,28 @@ def find_pull_request(
 ) -> FoundPullRequest:
     """Return the pull request that a person means. Stops the command if there is none, or more than one.
 
-    With `waits` it may have been opened a moment ago.
+    With `waits` it may have been opened, or pushed to, a moment ago.
     """
     if number is not None and repository is not None:
         return FoundPullRequest(repository, number)
     clone = clone_or_stop()
     chosen = repository or repository_of_clone(session, clone)
-    if number is not None:
-        return _numbered(session, clone, chosen, number)
     try:
         branch = clone.branch()
     except CloneError as problem:
+        if number is not None:
+            return FoundPullRequest(chosen, number)
         stop(ExitCode.USAGE, str(problem))
     found = _open_ones(session, clone, chosen, branch)
     for pause in _LAG_SECONDS if waits else ():
-        if not found:
+        if _may_lag(branch, found, number):
             time.sleep(pause)
             found = _open_ones(session, clone, chosen, branch)
+    if number is not None:
+        found = [each for each in found if each["number"] == number]
+        if not found:
+            # That of another branch.
+            return FoundPullRequest(chosen, number)
     if not found:
         stop(
             ExitCode.USAGE,
@@ -318,16 +323,16 @@ def find_pull_request(
     return FoundPullRequest(chosen, found[0]["number"], branch.head_sha, found[0]["head_sha"])
 
 
-def _numbered(session: Session, clone: Clone, repository: str, number: int) -> FoundPullRequest:
-    """Compare local commits with GitHub's if the branch of this pull request is checked out."""
-    try:
-        branch = clone.branch()
-    except CloneError:
-        return FoundPullRequest(repository, number)
-    same = [each for each in _open_ones(session, clone, repository, branch) if each["number"] == number]
-    if not same:
-        return FoundPullRequest(repository, number)
-    return FoundPullRequest(repository, number, branch.head_sha, same[0]["head_sha"])
+def _may_lag(branch: Branch, found: Sequence[Mapping[str, Any]], number: int | None) -> bool:
+    """Whether GitHub's reads may not show yet that the branch's pull request was opened, or what was pushed to it.
+
+    Without that a number would be taken for that of another branch, and GitHub's head would land in place of the
+    checked-out one (P4).
+    """
+    if not found:
+        return number is None or (branch.pushed and not branch.default)
+    heads = [each["head_sha"] for each in found if number in (None, each["number"])]
+    return branch.pushed and bool(heads) and branch.head_sha not in heads
 
 
 def _open_ones(session: Session, clone: Clone, repository: str, branch: Branch) -> list[dict[str, Any]]:

@@ -129,6 +129,11 @@ def visible(text: str) -> str:
     return text if text.isascii() else text.translate(_HIDDEN)
 
 
+def as_sentence(words: str) -> str:
+    """Return an error's words, which begin in lower case, as a sentence of a page."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
 def monitor_numbers() -> dict[str, float | None]:
     """Return the numbers by which scripts poll, as `monitor.js` names them."""
     return {

@@ -17,7 +17,7 @@ from bot.api.routes import H, Handlers, noted
 from bot.http.form import Refused, check_header, read_form
 from bot.web.addresses import login_url, own_path
 from bot.web.login.session_cookies import ANONYMOUS, Flash, Viewer, view_as, viewer, write_cookies
-from bot.web.pages.render import PAGE_HEADERS, page
+from bot.web.pages.render import PAGE_HEADERS, as_sentence, page
 from bot.web.pages.static_files import static_route
 from queue_engine.effects.context import Engine
 
@@ -147,7 +147,7 @@ class Site:
         if asked and error.status in _OFFICIAL and not viewer(request).logged_in:
             return _see(login_url(request.path_qs))
         status = 404 if error.status in (401, 404) else error.status
-        sentence = _NOTHING_HERE if status == HTTPStatus.NOT_FOUND else _capitalized(str(error.body["error"]))
+        sentence = _NOTHING_HERE if status == HTTPStatus.NOT_FOUND else as_sentence(str(error.body["error"]))
         title = HTTPStatus(status).phrase
         shown = await self.render(request, "error.html", status=status, title=title, sentence=sentence)
         shown.headers.update(error.headers)
@@ -216,7 +216,3 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
 
 def _see(address: str) -> web.Response:
     return web.Response(status=303, headers={"Location": address})
-
-
-def _capitalized(sentence: str) -> str:
-    return f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."

@@ -30,6 +30,7 @@ from bot.web.pages.render import duration
 from bot.web.pages.site import Pages, Site, get
 from notifications.render.flake_issue import flake_issue
 from notifications.render.status import job_text
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.departure import Departure
 from queue_engine.domain.model import EntryStatus, Repository
 from queue_engine.domain.reasons import Reason, WaitKind
@@ -525,7 +526,8 @@ def _flaky_row(table: str, count: RerunCount, first: str, last: str) -> Sequence
 
 
 def _minutes(jobs: JobFigures) -> tuple[Cell, Cell]:
-    return round(jobs.minutes, 2), None if jobs.cost is None else round(jobs.cost, 4)
+    found = adapter(JobFigures).dump_python(jobs)
+    return found["minutes"], found["cost"]
 
 
 def _pull_row(scope: Scope, each: Departure) -> Sequence[Cell]:
@@ -537,5 +539,5 @@ def _pull_row(scope: Scope, each: Departure) -> Sequence[Cell]:
         *(each.outcome.value, each.reason and each.reason.value, round(each.waited, 3)),
         *(round(getattr(each, kind.value), 3) for kind in WaitKind),
         *(each.ci_seconds, each.reruns, " ".join(check.name for check in each.flaky)),
-        *(round(each.ci_minutes, 2), round(each.ci_cost, 4) if each.priced else None),
+        *_minutes(JobFigures(each.ci_minutes, each.ci_cost if each.priced else None)),
     )

@@ -1,5 +1,6 @@
 """The registration as a person goes through it, and everything that somebody else could try."""
 
+import re
 from datetime import timedelta
 
 import aiohttp
@@ -227,6 +228,9 @@ async def test_form_that_no_page_of_imq_sends_is_refused_without_a_traceback(
                     f"{registration.url}/setup/{step}", data=body, headers=given, allow_redirects=False
                 )
                 assert answer.status == (303 if status == 403 and not headers and step == "manifest" else status)
+                shown = re.search(r'role="status">([^<]*)<', await answer.text())
+                assert answer.status == 303 or shown is None or re.fullmatch(r"[A-Z].*\.", shown[1])
+                assert shown is not None or not headers
     assert not [line for line in lines if line["log_level"] == "error"]
 
 

@@ -1,6 +1,6 @@
 """Prices of runners by their labels, and the billed minutes of a run's jobs."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from queue_engine.domain.facts import CheckReport, CheckState
 from queue_engine.domain.run import CheckTiming, Run
 from queue_engine.rules.check_progress import with_reports, without_reruns
-from queue_engine.rules.job_rates import JobFigures, figures_of_run, price_of, total
+from queue_engine.rules.job_rates import JobFigures, figures_of_run, price_of, shown, total
 from tests.unit.queue_engine.examples import MINUTE, NOW
 
 SECOND = timedelta(seconds=1)
@@ -101,3 +101,18 @@ def test_cost_that_is_known_counts_beside_one_that_is_not() -> None:
     """Minutes add up in any case."""
     assert total([JobFigures(1), JobFigures(2, 0.5), JobFigures(3, 0.25)]) == JobFigures(6, 0.75)
     assert JobFigures(4).times(0.5) == JobFigures(2)
+
+
+def test_programs_get_rounded_figures_and_parts_that_add_up() -> None:
+    """Shares of a run have no end in binary; what is stored stays exact, so that a sum of parts is the whole."""
+    parts = [JobFigures(3.4 / 10, 3.4 * 0.006 / 10)] * 10
+    whole = total(parts).minutes
+    assert whole != 3.4
+    data = {"run": 1, "jobs": asdict(total(parts)), "check_jobs": {"test": asdict(parts[0])}}
+    assert shown(data) == {
+        "run": 1,
+        "jobs": {"minutes": 3.4, "cost": 0.0204},
+        "check_jobs": {"test": {"minutes": 0.34, "cost": 0.002}},
+    }
+    assert shown({"jobs": {"minutes": 3.0, "cost": None}}) == {"jobs": {"minutes": 3.0, "cost": None}}
+    assert data["jobs"]["minutes"] == whole

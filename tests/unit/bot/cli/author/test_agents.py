@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bot.cli.author import api_client, land
+from bot.cli.author import land
 from bot.cli.author.agents import McpServer
 from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed
 from bot.cli.author.land import PendingLanding
@@ -86,7 +86,7 @@ class Server:
         self._status = status
         self._from = answers_from
         monkeypatch.setattr(ApiClient, "call", self._call)
-        monkeypatch.setattr(api_client, "_PAUSE_SECONDS", 0)
+        monkeypatch.setattr(time, "sleep", lambda _: None)
 
     def _call(self, *_: Any, key: str | None = None, **_more: Any) -> ApiAnswer:
         self.keys.append(key)

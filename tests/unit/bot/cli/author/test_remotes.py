@@ -1,8 +1,11 @@
-"""Which repository a git remote names."""
+"""Which repository a git remote names, and what a branch has there."""
+
+from pathlib import Path
 
 import pytest
 
-from bot.cli.author.clone import RemoteRepository, parse_folder, parse_remote
+from bot.cli.author.clone import Clone, RemoteRepository, parse_folder, parse_remote
+from tests.support.clones import PersonsClone
 
 
 def test_every_form_of_a_remote_names_its_repository() -> None:
@@ -73,3 +76,30 @@ def test_absolute_path_of_a_folder_names_a_repository(url: str, name: str | None
 def test_repository_of_another_host_is_not_asked_about(host: str, ssh: bool, fits: bool) -> None:
     """An SSH alias may stand for GitHub; a host with another name may not."""
     assert RemoteRepository(host, "acme", "widgets", ssh).is_on("github.com") is fits
+
+
+@pytest.mark.process
+def test_branch_says_what_its_remote_has_as_far_as_the_clone_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A push is remembered by git itself, with an upstream or without one."""
+    monkeypatch.chdir(tmp_path)
+    person = PersonsClone(tmp_path)
+    person.git("init", "--quiet", "--initial-branch=main")
+    person.git("init", "--quiet", "--bare", "there.git")
+    person.git("remote", "add", "origin", "there.git")
+
+    def state() -> tuple[bool, bool]:
+        branch = Clone().branch()
+        return branch.pushed, branch.default
+
+    person.commit()
+    assert state() == (False, False)
+    person.git("push", "--quiet", "--set-upstream", "origin", "main")
+    person.git("remote", "set-head", "origin", "main")
+    assert state() == (True, True)
+    person.git("checkout", "--quiet", "-b", "change")
+    person.git("push", "--quiet", "origin", "change")
+    assert state() == (True, False)
+    person.commit()
+    assert state() == (False, False)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from bot.cli.author import session
 from bot.cli.author.api_client import ApiAnswer, ApiClient
+from bot.cli.author.clone import Branch
 from bot.cli.console import ExitCode
 from bot.cli.main import main
 
@@ -91,7 +92,7 @@ def test_pull_request_that_reads_do_not_show_yet_is_asked_for_again_while_a_comm
     shown = [{"number": 7, "head_sha": "a1", "base_branch": "main"}]
     answers, pauses = [shown if count >= shown_at else [] for count in range(1, 10)], list[float]()
     left = iter(answers)
-    branch = SimpleNamespace(name="change", head_sha="a1", remote=None)
+    branch = Branch(None, "change", "a1")
     monkeypatch.setattr(session, "clone_or_stop", lambda: SimpleNamespace(branch=lambda: branch))
     monkeypatch.setattr(session, "_open_ones", lambda *_: next(left))
     monkeypatch.setattr("time.sleep", pauses.append)
@@ -102,3 +103,41 @@ def test_pull_request_that_reads_do_not_show_yet_is_asked_for_again_while_a_comm
         found = session.find_pull_request(cast(Any, None), None, "acme/widgets", waits=waits)
         assert (found.number, found.pushed_head) == (7, "a1")
     assert pauses == [1, 2, 4][: asked - 1]
+
+
+OLD, NEW, OTHER = (
+    {"number": number, "head_sha": head, "base_branch": "main"} for number, head in ((7, "a0"), (7, "a1"), (8, "a1"))
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "answers", "pushed", "default", "asked", "bound"),
+    [
+        pytest.param(7, [[], [], [NEW]], True, False, 3, "a1", id="just_opened"),
+        pytest.param(7, [[OLD], [NEW]], True, False, 2, "a1", id="just_pushed"),
+        pytest.param(None, [[OLD], [NEW]], True, False, 2, "a1", id="just_pushed_without_a_number"),
+        pytest.param(7, [[OLD]], False, False, 1, "a1", id="not_pushed"),
+        pytest.param(7, [[OTHER]], True, False, 1, None, id="another_branch"),
+        pytest.param(7, [[]], True, True, 1, None, id="default_branch"),
+        pytest.param(7, [[]], False, False, 1, None, id="never_pushed"),
+        pytest.param(7, [[]] * 4, True, False, 4, None, id="branch_without_a_pull_request"),
+    ],
+)
+def test_number_names_the_checked_out_branch_although_reads_lag(
+    monkeypatch: pytest.MonkeyPatch,
+    number: int | None,
+    answers: list[list[dict[str, Any]]],
+    pushed: bool,
+    default: bool,
+    asked: int,
+    bound: str | None,
+) -> None:
+    """The head that is checked out is bound, and no older one is taken for unpushed work; other numbers do not wait."""
+    left, pauses = iter(answers), list[float]()
+    branch = Branch(None, "change", "a1", pushed, default)
+    monkeypatch.setattr(session, "clone_or_stop", lambda: SimpleNamespace(branch=lambda: branch))
+    monkeypatch.setattr(session, "repository_of_clone", lambda *_: "acme/widgets")
+    monkeypatch.setattr(session, "_open_ones", lambda *_: next(left))
+    monkeypatch.setattr("time.sleep", pauses.append)
+    found = session.find_pull_request(cast(Any, None), number, None, waits=True)
+    assert (found.number, found.local_head, len(pauses) + 1) == (7, bound, asked)
