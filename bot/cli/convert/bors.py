@@ -57,7 +57,9 @@ def _key(made: Conversion, place: Place, name: str, value: Any) -> None:
                 "use_codeowners": "require_code_owner_review",
             }[name]
             text = f"GitHub's rule for pull requests has it as `{parameter}`; IMQ obeys that rule."
-            made.elsewhere(place, "pull_request", text, **{parameter: True})
+            made.elsewhere(
+                place, "pull_request", text, required_approving_review_count=_count(made), **{parameter: True}
+            )
         case "up_to_date_approvals" | "use_codeowners":
             made.same(place, "It is off, and IMQ obeys GitHub's rules.")
         case "update_base_for_deletes":
@@ -78,6 +80,12 @@ def _unknown(made: Conversion, place: Place, name: str) -> None:
     made.missing(place, "bors has no such key, and ignores it: the documents and the source of bors do not name it.")
 
 
+def _count(made: Conversion) -> int:
+    """Return how many approvals bors requires, up to ten."""
+    found = {name.replace("-", "_"): value for name, value in made.source.value.items()}.get("required_approvals")
+    return max(0, min(found, 10)) if isinstance(found, int) else 0
+
+
 def _approvals(made: Conversion, place: Place, count: int) -> None:
     if count <= 0:
         made.same(place, "No approval is required.")
@@ -89,7 +97,11 @@ def _check(made: Conversion, place: Place, check: object, on_candidate: bool) ->
     if not isinstance(check, str):
         made.missing(place, "bors refuses a status that is no text.")
     elif "%" in check:
-        made.missing(place, "IMQ requires checks by name, not by pattern: list each in `checks.required`.")
+        made.put((), "enabled", False)
+        text = (
+            "IMQ requires checks by name, not by pattern: list each in `checks.required`. Then remove `enabled: false`."
+        )
+        made.missing(place, text)
     else:
         candidate = "If it runs on merge commits alone, and not on pull requests, name it in `checks.queue_only`."
         head = "IMQ waits for it on each candidate, too."

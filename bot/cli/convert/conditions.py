@@ -52,9 +52,16 @@ def parsed(text: object) -> Condition | None:
 
 _ASKED = "Another rule asks for it. IMQ queues nothing with this label, unless you remove it from `blocking.labels`."
 _CHOOSES = "The label chooses the method: `merge.method_labels`."
+_EXACT = "IMQ blocks labels of exactly these names, and lets others in that the pattern keeps out."
+_NARROWED = "The rule has further conditions"
+_HELD = "Its queue, or a protection, has conditions"
+_ONLY_SOME = (
+    "IMQ's rules hold for all pull requests into a branch: a rule of GitHub, or a required check, may decide for some."
+)
 _WHOLE = "IMQ takes labels of exactly these names."
 _OBEYED = "IMQ obeys the rules of GitHub."
 _EVERY = "Where no check is required, IMQ waits for every check that reports, and each has to pass."
+_SOME = "Where some checks are required, IMQ waits for these alone: list every check in `checks.required`."
 _LABELER = "IMQ has no such condition. Have a workflow set the trigger label where it holds."
 _OWNERS = "Name the people or teams in CODEOWNERS; GitHub's rule for pull requests then requires their review."
 
@@ -92,18 +99,20 @@ class Conditions:
         """The base branches of all queues, where each queue names some: no other pull request lands."""
         self._has_label = False
         """Whether a rule that queues asks for a label, also for one that alone queues nothing."""
-        self._later: list[tuple[Place, list[str], Branches, bool]] = []
-        """Labels of queues: they queue if no rule for pull requests names a label."""
+        self.requires = False
+        """Whether any condition requires a check by its name: IMQ waits for such checks alone."""
+        self._later: list[tuple[Place, list[str], Branches, bool, bool]] = []
+        """Labels of queues: they queue if no rule for pull requests names a label. The last is whether it is alone."""
 
-    def entrance(self, place: Place, conditions: Any) -> None:
-        """Convert the conditions of a rule that queues."""
+    def entrance(self, place: Place, conditions: Any, *, held: bool = False) -> None:
+        """Convert the conditions of a rule that queues; `held`: its queue keeps out what IMQ would let in."""
         leaves = list(_flat(place, conditions))
         branches = self._bases(leaves)
         if branches:
             self._named.append(branches)
         else:
             self._everywhere = True
-        narrow = any(self._narrows(each) for _, each in leaves)
+        narrow = held or self.narrows(conditions)
         triggers = [(at, labels) for at, each in leaves if (labels := _labels(each))]
         for at, each in leaves:
             if not _labels(each):
@@ -116,7 +125,7 @@ class Conditions:
             triggers = first
         for at, labels in triggers:
             if narrow or len(triggers) > 1:
-                text = "The rule has further conditions that IMQ lacks, so this label alone queues nothing: "
+                text = f"{_HELD if held else _NARROWED} that IMQ lacks, so this label alone queues nothing: "
                 self._made.missing(at, text + "a workflow may set the trigger label where all of them hold.")
             else:
                 self._trigger(at, labels, branches, whole=_is_whole(dict(leaves)[at]))
@@ -129,31 +138,75 @@ class Conditions:
             elif text not in self._made.notes:
                 self._made.notes.append(text)
 
-    def queue(self, place: Place, conditions: Any, *, by_itself: bool) -> Branches:
-        """Convert conditions of a queue; return the base branches that they name."""
+    def queue(self, place: Place, conditions: Any, *, by_itself: bool, narrow: bool = False) -> Branches:
+        """Convert conditions of a queue, which is `narrow` by these or others; return the base branches they name."""
         leaves = list(_flat(place, conditions))
         branches = self._bases(leaves)
         if by_itself and branches:
             self._named.append(branches)
         elif by_itself:
             self._everywhere = True
-        narrow = any(self._narrows(each) for _, each in leaves)
         for at, each in leaves:
             if labels := _labels(each):
-                self._later.append((at, [] if narrow else labels, branches, _is_whole(each)))
+                self._later.append((at, [] if narrow else labels, branches, _is_whole(each), self.alone))
             else:
                 self._leaf(at, each, branches)
         if not _has_values(conditions):
             self._made.same(place, "It has no condition.")
         return branches
 
+    def protection(self, place: Place, rule: dict[str, Any]) -> None:
+        """Convert what Mergify demands of every pull request into the branches that `if` names."""
+        where = list(_flat((*place, "if"), rule.get("if")))
+        branches = self._bases(where)
+        if len(where) > bool(branches):
+            self._made.missing(place, _ONLY_SOME)
+            return
+        self.alone = True
+        for at, each in _flat((*place, "success_conditions"), rule.get("success_conditions")):
+            if len(labels := _labels(each)) == 1 and _is_whole(each):
+                self._made.put(at, "require.labels", labels, branches=branches)
+            elif labels:
+                self._made.missing(at, _LABELER)
+            else:
+                self._leaf(at, each, branches)
+
+    def protects(self, rule: dict[str, Any]) -> bool:
+        """Whether a protection of Mergify becomes one of IMQ as a whole."""
+        trial = self._trial()
+        trial.alone = True
+        trial.protection((), rule)
+        return not trial.is_missing
+
+    def narrows(self, conditions: Any) -> bool:
+        """Whether conditions, apart from labels that have to be there, keep out what IMQ would let in."""
+        trial, leaves = self._trial(), list(_flat((), conditions))
+        branches = trial._bases(leaves)
+        for at, each in leaves:
+            if not _labels(each):
+                trial._leaf(at, each, branches)
+        return trial.is_missing
+
+    def _trial(self) -> "Conditions":
+        """Return conditions that change nothing here."""
+        trial = Conditions(Conversion(self._made.source))
+        trial.alone, trial.asked, trial.choosing, trial.requires = self.alone, self.asked, self.choosing, self.requires
+        return trial
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether IMQ lacks any of what was converted."""
+        return any(each.verdict is Verdict.NOT_THERE for each in self._made.findings)
+
     def finish(self) -> None:
         """Decide what could be decided only after all rules."""
         together: dict[Place, int] = {}
         for at, *_ in self._later:
             together[at[:-1]] = together.get(at[:-1], 0) + 1
-        for at, labels, branches, whole in self._later:
-            if self._has_label or not labels or together[at[:-1]] > 1:
+        for at, labels, branches, whole, alone in self._later:
+            if self._has_label and alone and whole and len(labels) == 1:
+                self._made.put(at, "require.labels", labels, branches=branches)
+            elif self._has_label or not labels or together[at[:-1]] > 1:
                 text = "IMQ queues by one label of several; another cannot be required beside it."
                 self._made.missing(at, text)
             else:
@@ -171,7 +224,16 @@ class Conditions:
 
     def ask(self, conditions: Any) -> None:
         """Note the labels for which these conditions ask."""
-        self.asked.update(label for _, each in _flat((), conditions) for label in _labels(each))
+        for _, each in _flat((), conditions):
+            self.asked.update(_labels(each))
+            found = parsed(each)
+            named = found is not None and not found.negated and not found.counted and found.operator == "="
+            self.requires = self.requires or bool(_one_check(each) or _strict(each))
+            self.requires = self.requires or (named and found is not None and found.attribute in _PASSING)
+
+    def labels(self, conditions: Any) -> list[list[str]]:
+        """Return the labels of each condition that asks for one of some."""
+        return [labels for _, each in _flat((), conditions) if (labels := _labels(each))]
 
     def labels_alone(self, conditions: Any) -> list[str]:
         """Return the labels of conditions that ask for one of them and for nothing else."""
@@ -195,19 +257,6 @@ class Conditions:
         return ()
 
     # Single conditions.
-
-    def _narrows(self, leaf: Any) -> bool:
-        """Whether a condition narrows a rule in a way that IMQ cannot follow."""
-        if isinstance(leaf, dict):
-            authors = self.alone and _alternatives(leaf, "author", ("=",))
-            bases = _alternatives(leaf, "base", ("=", "~="))
-            return not (_labels(leaf) or bases or _one_check(leaf) or _strict(leaf) or authors)
-        found = parsed(leaf)
-        if found is not None and self.alone and _required(found, self._made):
-            return False
-        if found is None or found.attribute not in _FOLLOWED:
-            return True
-        return found.attribute == "label" and not found.negated and not _labels(leaf)
 
     def _leaf(self, at: Place, leaf: Any, branches: Branches) -> None:
         if isinstance(leaf, dict):
@@ -254,8 +303,9 @@ class Conditions:
             case "label" if negated and self.choosing.issuperset(_names(found) or [""]):
                 made.same(at, _CHOOSES)
             case "label" if negated and (labels := _names(found) or _literals(found)):
-                differs = _ASKED if self.asked & set(labels) else "" if _names(found) else _WHOLE
-                made.put(at, "blocking.labels", labels, differs, branches)
+                made.put(at, "blocking.labels", labels, _ASKED if self.asked & set(labels) else "", branches)
+                if not _names(found):
+                    made.missing(at, _EXACT)
             case "title" if negated and found.operator == "~=":
                 made.put(at, "blocking.titles", [value], branches=branches)
             case "draft" | "conflict" | "merged" | "closed" | "locked" if negated:
@@ -290,7 +340,7 @@ class Conditions:
     def _checks(self, at: Place, found: Condition) -> None:
         counts = found.counted and not found.negated
         if found.is_none or (found.negated and found.attribute != "check-success") or counts:
-            self._made.find(at, Verdict.NEARLY, _EVERY)
+            self._made.find(at, *((Verdict.NOT_THERE, _SOME) if self.requires else (Verdict.NEARLY, _EVERY)))
         elif found.negated or found.attribute not in _PASSING:
             self._made.missing(at, "IMQ lands what passes: it has no condition that a check fails, or has not ended.")
         else:
@@ -319,6 +369,10 @@ class Conditions:
                 made.missing(at, _REVIEWS)
             else:
                 made.same(at, "No approval is required.")
+        elif (
+            found.negated and not found.counted and (found.attribute, found.value) == ("approved-reviews-by", "author")
+        ):
+            made.same(at, "On GitHub nobody approves a pull request of their own.")
         elif not found.counted and not found.negated and found.attribute == "approved-reviews-by":
             made.elsewhere(at, rule, _OWNERS, require_code_owner_review=True, required_approving_review_count=1)
         else:
@@ -335,42 +389,6 @@ def _required(found: Condition, made: Conversion) -> tuple[str, Any] | None:
         glob = _glob(found.operator, found.value)
         return ("blocking.files", [glob]) if glob and made.can_name(glob) else None
     return None
-
-
-_FOLLOWED = frozenset(
-    {
-        "base",
-        "label",
-        "title",
-        "draft",
-        "conflict",
-        "merged",
-        "closed",
-        "locked",
-        "check-success",
-        "status-success",
-        "check-success-or-neutral",
-        "check-neutral",
-        "check-skipped",
-        "check-failure",
-        "status-failure",
-        "check-pending",
-        "check-timed-out",
-        "check-stale",
-        "check",
-        "approved-reviews-by",
-        "changes-requested-reviews-by",
-        "review-threads-unresolved",
-        "github-review-decision",
-        "branch-protection-review-decision",
-        "review-threads-resolved",
-        "github-review-approved",
-        "commits-behind",
-        "commits-unverified",
-        "linear-history",
-    }
-)
-"""Attributes on which IMQ, or a rule of GitHub, has conditions."""
 
 
 def _flat(place: Place, conditions: Any) -> Iterator[tuple[Place, Any]]:

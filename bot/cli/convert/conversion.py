@@ -173,6 +173,10 @@ class Conversion:
         rule = self._settings.get((branch,), {})
         self._settings = {(): self._settings[()], (branch,): rule} | self._settings
 
+    def refuses(self, key: str, value: Any) -> bool:
+        """Return whether IMQ refuses this value for this key."""
+        return bool(_refusal(key, value))
+
     def can_name(self, branch: str) -> bool:
         """Return whether IMQ's wildcards can be this."""
         return not _refusal("branches", [{"match": branch}])

@@ -12,6 +12,10 @@ _NOTES = (
 _LABELER = "Have a workflow, Dependabot or Renovate set the trigger label, and `who_may_queue.people` name the bot."
 _UPDATES = "IMQ updates the pull request at the front alone, which saves CI runs, and those with `update_label`."
 _IGNORED = "IMQ updates pull requests of every author; Kodiak neither updates these nor lands one that is behind."
+_TITLES = (
+    "IMQ cannot block the titles that Kodiak blocks, so this label alone queues nothing: write `blocking.titles` as an "
+    "RE2 expression, and this label into `trigger_labels`."
+)
 _DEPENDENCIES = "IMQ does not read versions from titles. " + _LABELER
 
 _MISSING = {
@@ -77,10 +81,21 @@ def convert(source: Source) -> Conversion:
     made = Conversion(source, notes=list(_NOTES))
     _section(made, (), source.value)
     _message(made)
-    made.default("trigger_labels", "automerge", "Kodiak's default")
-    if not {"blocking_title_regex", "blacklist_title_regex"} & set(_table(made, "merge")):
+    if not _title_refused(made):
+        made.default("trigger_labels", "automerge", "Kodiak's default")
+    if _title(made) is None:
         made.default("blocking.titles", ["^WIP:.*"], "Kodiak's default")
     return made
+
+
+def _title(made: Conversion) -> Any:
+    """Return the expression of the titles that Kodiak blocks; None if the file has none."""
+    merge = _table(made, "merge")
+    return merge.get("blocking_title_regex", merge.get("blacklist_title_regex"))
+
+
+def _title_refused(made: Conversion) -> bool:
+    return bool(_title(made)) and made.refuses("blocking.titles", [_title(made)])
 
 
 def _section(made: Conversion, place: Place, values: dict[str, Any]) -> None:
@@ -96,7 +111,9 @@ def _section(made: Conversion, place: Place, values: dict[str, Any]) -> None:
 
 
 def _key(made: Conversion, place: Place, key: str, value: Any) -> None:
-    if key in _DIRECT:
+    if key == "merge.automerge_label" and _title_refused(made):
+        made.missing(place, _TITLES)
+    elif key in _DIRECT:
         many = isinstance(value, list) and len(value) > 5 and key == "merge.automerge_label"
         value, differs = (value[:5], "Five labels at most queue: the file has the first five.") if many else (value, "")
         if value == []:

@@ -35,7 +35,6 @@ _ACTIONS = {
 _SECTIONS = {
     "extends": "IMQ has one shared file, `.github/imq.yml` in the owner's repository `.github`; convert that one, too.",
     "commands_restrictions": "`who_may_queue` says who may use IMQ's commands.",
-    "merge_protections": "Rules of GitHub decide what may merge, and IMQ obeys them; `checks.required` adds checks.",
     "merge_protections_settings": "Rules of GitHub decide what may merge, and IMQ obeys them. It queues what gets a "
     "trigger label or `/queue`: a workflow may set the label where the conditions of an automatic merge hold.",
     "scopes": "IMQ has one queue for a base branch. Trains test many pull requests together, whatever they change.",
@@ -43,6 +42,7 @@ _SECTIONS = {
 }
 _CONDITIONS = ("conditions", "queue_conditions", "merge_conditions", "routing_conditions")
 _METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "rebase", "merge-batch": "merge"}
+_ONE_METHOD = "Other rules land by another method; IMQ has one for all, beside `merge.method_labels`."
 _AT_ONCE = "Mergify's action `merge` merges at once; IMQ queues, and tests on the newest base first."
 _ACCOUNT = "IMQ acts as its App, and never as a person."
 _IN_PLACE = "IMQ tests one pull request on its own branch, and several on a branch of IMQ's."
@@ -105,6 +105,13 @@ class _Mergify:
         for conditions, _ in self._entrances():
             self.conditions.ask(conditions)
         self.conditions.choosing = {name for name, methods in self._methods_of_labels().items() if len(methods) == 1}
+        found = self.value.get("merge_protections")
+        self._protections = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+        for each in self._protections:
+            self.conditions.ask(each.get("success_conditions"))
+        self.conditions.alone = len(queues) == 1
+        self._narrow = {str(each.get("name")): self._narrows(each) for each in queues}
+        """Whether each queue, or a protection, keeps out what IMQ would let in."""
 
     def _entrances(self, names: tuple[str, ...] = ("queue", "merge")) -> list[tuple[Any, Any]]:
         """Return conditions and options of each action that lets pull requests into a queue, or merges at once."""
@@ -113,6 +120,31 @@ class _Mergify:
         actions = [(each.get("conditions"), each.get("actions")) for each in rules]
         landing = [(when, each) for when, each in actions if isinstance(each, dict)]
         return [(when, each[name]) for when, each in landing for name in names if name in each]
+
+    def _narrows(self, queue: dict[str, Any]) -> bool:
+        """Whether IMQ cannot follow what a queue asks for, apart from a label."""
+        defaults = self.value.get("defaults")
+        rule = defaults.get("queue_rule") if isinstance(defaults, dict) else None
+        asked = [each.get(name) for each in (queue, rule) if isinstance(each, dict) for name in _CONDITIONS]
+        return any(map(self.conditions.narrows, asked)) or not self._is_protected
+
+    @property
+    def _is_protected(self) -> bool:
+        """Whether IMQ has all protections of Mergify."""
+        return all(map(self.conditions.protects, self._protections))
+
+    def _is_held(self, options: Any, conditions: Any) -> bool:
+        """Whether each queue that a rule may use keeps out what the rule's label would let in."""
+        wanted = options.get("name") if isinstance(options, dict) else None
+        queues = [each for each in self._rules_of_queues if isinstance(each, dict)]
+        used = [each for each in queues if wanted is None or each.get("name") == wanted]
+        labels = {label for found in self.conditions.labels(conditions) for label in found}
+        return bool(used) and all(self._narrow[str(each.get("name"))] or self._asks_more(each, labels) for each in used)
+
+    def _asks_more(self, queue: dict[str, Any], labels: set[str]) -> bool:
+        """Whether a queue asks for another label, which IMQ can require where it is the only queue."""
+        asked = [found for name in _CONDITIONS for found in self.conditions.labels(queue.get(name))]
+        return any((self._many_queues or len(found) > 1) and not labels <= set(found) for found in asked)
 
     def _method(self, options: Any) -> str:
         """Return the method by which a rule lands: its own, or that of the queue that it names."""
@@ -134,6 +166,8 @@ class _Mergify:
             "pull_request_rules": self._pull_request_rules,
             "queue_rules": self._queue_rules,
             "merge_queue": self._merge_queue,
+            "merge_protections": self._merge_protections,
+            "commands_restrictions": self._commands_restrictions,
             "priority_rules": self._priority_rules,
             "defaults": self._defaults,
         }
@@ -184,7 +218,9 @@ class _Mergify:
         for name in lands:
             self._landing_action((*place, "actions", name), name, actions[name])
         self.conditions.alone = len(self._entrances()) == 1 and not self._many_queues
-        self.conditions.entrance((*place, "conditions"), rule.get("conditions"))
+        conditions = rule.get("conditions")
+        held = not self._is_protected or ("queue" in lands and self._is_held(actions["queue"], conditions))
+        self.conditions.entrance((*place, "conditions"), conditions, held=held)
 
     def _landing_action(self, place: Place, name: str, options: Any) -> None:
         options = options if isinstance(options, dict) else {}
@@ -228,10 +264,29 @@ class _Mergify:
             self._options(here, {name: each for name, each in rule.items() if name not in _CONDITIONS})
             by_itself = rule.get("autoqueue") is True
             asked = [name for name in _CONDITIONS if name in rule]
-            bases = [self.conditions.queue((*here, name), rule[name], by_itself=by_itself) for name in asked]
+            narrow = self._narrow[str(rule.get("name"))]
+            bases = [
+                self.conditions.queue((*here, name), rule[name], by_itself=by_itself, narrow=narrow) for name in asked
+            ]
             named.append({branch for each in bases for branch in each})
-        if all(named) and not self._entrances(("merge",)):
+        if found and all(named) and not self._entrances(("merge",)):
             self.conditions.of_queues = tuple(sorted(set().union(*named)))
+
+    def _merge_protections(self, place: Place, rules: Any) -> None:
+        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+            if isinstance(rule, dict):
+                for word in ("name", "description"):
+                    if word in rule:
+                        self.made.same((*place, index, word), "It describes the rule.")
+                self.conditions.protection((*place, index), rule)
+
+    def _commands_restrictions(self, place: Place, value: Any) -> None:
+        rule = value.get("queue") if isinstance(value, dict) else None
+        asked = rule.get("conditions") if isinstance(rule, dict) else None
+        least = _PERMISSION.fullmatch(str(asked[0])) if isinstance(asked, list) and len(asked) == 1 else None
+        if least:
+            text = "It holds for the trigger label, too."
+            self.made.put((*place, "queue", "conditions", 0), "who_may_queue.permission", least[1], text)
 
     def _merge_queue(self, place: Place, options: Any) -> None:
         self._options(place, options)
@@ -240,7 +295,7 @@ class _Mergify:
         if not isinstance(value, dict):
             return
         if "queue_rule" in value:
-            self._queue_rules((*place, "queue_rule"), None)
+            self.conditions.alone = False
             rule = value["queue_rule"]
             if isinstance(rule, dict):
                 here = (*place, "queue_rule")
@@ -329,7 +384,8 @@ class _Mergify:
             labels = dict.fromkeys(self._labels, method)
             self.made.put(place, "merge.method_labels", labels, differs.get(value, ""))
         else:
-            self.made.put(place, "merge.method", method, differs.get(value, ""))
+            others = place[0] == "pull_request_rules" and len({self._method(each) for _, each in self._entrances()}) > 1
+            self.made.put(place, "merge.method", method, differs.get(value, _ONE_METHOD if others else ""))
 
     def _mode(self, place: Place, name: str, value: Any) -> None:
         if name == "mode" and value == "serial":
@@ -458,6 +514,9 @@ class _Mergify:
             priority = {"priority": priority, "preempts": True}
         text = "Mergify's medium is 2000, IMQ's is 0; a point overtakes an hour of waiting (`priority.ageing`)."
         self.made.put(place, "priority.labels", dict.fromkeys(labels, priority), text)
+
+
+_PERMISSION = re.compile(r"sender-permission\s*(?:>=|≥)\s*(write|maintain|admin)")
 
 
 def _after_merging(conditions: Any) -> bool:

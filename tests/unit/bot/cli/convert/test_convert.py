@@ -1,6 +1,7 @@
 """`imq convert`: whole files of other queues, what becomes of each value, and files that cannot be converted."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,13 +200,16 @@ def test_convert_of_mergify_lets_nothing_in_that_mergify_kept_out(convert: Conve
             {
                 "match": ["main", "release/v*"],
                 "enabled": True,
-                "trigger_labels": ["ready"],
                 "blocking": {"labels": ["wip", "blocked", "on hold"], "titles": ["^WIP"]},
                 "checks": {"required": ["test", "lint"]},
             },
         ],
     }
     found = verdicts(result)
+    # Checks by pattern, and that none failed: the label queues by itself once neither is asked for.
+    followed = [line for line in MERGIFY.splitlines() if "^e2e" not in line and "check-failure" not in line]
+    convert(".mergify.yml", "\n".join(followed), "--force")
+    assert parse(Path(".github/imq.yml").read_text()).value["branches"][0]["trigger_labels"] == ["ready"]
     assert found["queue_rules[0].merge_method"] == ("nearly", "merge.method")
     assert found["defaults.queue_rule.update_method"] == ("nearly", "")
     assert found["queue_rules[1].batch_size.max"] == ("nearly", "trains.max_size")
@@ -390,9 +394,10 @@ def test_convert_of_kodiak_keeps_those_with_the_label_up_to_date_and_names_mispl
 
 
 def test_convert_of_bors_tests_pull_requests_together_as_bors_did(convert: Convert) -> None:
-    """Trains are on, approvals are required, and braces of a title stay what they are."""
+    """Trains are on, approvals are required, and the queue is off until people list the checks of a pattern."""
     result = convert("bors.toml", BORS, "--json")
     assert parse(Path(".github/imq.yml").read_text()).value == {
+        "enabled": False,
         "checks": {"required": ["test", "lint"], "timeout": "90m"},
         "blocking": {"labels": ["S-blocked"]},
         "merge": {"delete_branch": True, "method": "squash", "title": "Land {{all}} #{number}"},
@@ -405,7 +410,7 @@ def test_convert_of_bors_tests_pull_requests_together_as_bors_did(convert: Conve
     for name in ("up_to_date_approvals", "use_codeowners"):
         assert found[name] == ("elsewhere", "")
     (rule,) = json.loads(json.loads(result.stdout)["command"].splitlines()[1])["rules"]
-    assert rule["parameters"]["required_approving_review_count"] == 0
+    assert rule["parameters"]["required_approving_review_count"] == 1
     assert rule["parameters"]["dismiss_stale_reviews_on_push"] is True
 
 
@@ -488,7 +493,9 @@ def test_convert_requires_the_checks_and_approvals_that_a_label_may_replace(conv
     assert "lands what passes" in texts[f"{conditions}[6]"]
     # The other alternatives keep the label from queueing: IMQ cannot follow them.
     assert "trigger_labels" not in file
-    followed = "\n".join(line for line in ALTERNATIVES.splitlines() if "fast" not in line and "docs" not in line)
+    followed = "\n".join(
+        line for line in ALTERNATIVES.splitlines() if not {"fast", "docs", "broken"} & {*re.split(r"\W", line)}
+    )
     convert(".mergify.yml", followed, "--force")
     assert parse(Path(".github/imq.yml").read_text()).value["trigger_labels"] == ["ready"]
 
@@ -654,3 +661,89 @@ def test_convert_of_values_out_of_bounds_still_writes_a_valid_file(convert: Conv
     assert result.exit_code == 0
     read(Path(".github/imq.yml").read_text())
     assert "\u202e" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "queued"),
+    [
+        ("title~=^feat", False),
+        ("base~=^(?!main)", False),
+        ("-label~=^block", False),
+        ("-label~=^(block|wip)$", True),
+        ("check-success~=^ci/", False),
+        ("-title~=(?=x)y", False),
+        ("schedule=Mon-Fri 09:00-17:00[Europe/Paris]", False),
+        ("#check-failure=0", True),
+        ("-approved-reviews-by~=author", True),
+    ],
+)
+@pytest.mark.parametrize("where", ["conditions", "merge_conditions", "success_conditions"])
+def test_convert_makes_no_trigger_of_a_label_whose_rule_queue_or_protection_imq_cannot_follow(
+    convert: Convert, where: str, asked: str, queued: bool
+) -> None:
+    """Wherever Mergify has the condition, the label alone would land what it kept out."""
+    asked_in = {
+        name: [asked] if name == where else [] for name in ("conditions", "merge_conditions", "success_conditions")
+    }
+    rules = {
+        "pull_request_rules": [{"conditions": ["label=go", *asked_in["conditions"]], "actions": {"queue": {}}}],
+        "queue_rules": [{"name": "default", "merge_conditions": asked_in["merge_conditions"]}],
+        "merge_protections": [{"name": "all", "success_conditions": asked_in["success_conditions"]}],
+    }
+    convert(".mergify.yml", json.dumps(rules))
+    written = parse(Path(".github/imq.yml").read_text()).value or {}
+    assert written.get("trigger_labels") == (["go"] if queued else None)
+
+
+def test_convert_of_failures_beside_required_checks_is_not_there(convert: Convert) -> None:
+    """IMQ waits for the required checks alone, so that no check failed is more than it sees."""
+    rule = (
+        "pull_request_rules: [{conditions: [label=go, check-success=build, '#check-failure=0'], actions: {queue: {}}}]"
+    )
+    found = verdicts(convert(".mergify.yml", rule, "--json"))
+    assert found["pull_request_rules[0].conditions[2]"] == ("not there", "")
+    assert parse(Path(".github/imq.yml").read_text()).value == {"checks": {"required": ["build"]}}
+
+
+PROTECTED = """
+defaults: {queue_rule: {batch_size: 2}}
+queue_rules: [{name: default, queue_conditions: [base=main, label=tested]}]
+pull_request_rules: [{conditions: [label=go], actions: {queue: {name: default}}}]
+merge_protections:
+  - {name: reviews, if: [base=main], success_conditions: ["#approved-reviews-by>=2", label!=frozen, label=signed]}
+commands_restrictions: {queue: {conditions: [sender-permission>=maintain]}}
+"""
+
+
+def test_convert_of_mergify_follows_protections_the_queues_label_and_who_may_queue(convert: Convert) -> None:
+    """A section of defaults leaves the branches without a queue switched off; a protection of some is not there."""
+    found = verdicts(convert(".mergify.yml", PROTECTED, "--json"))
+    written = parse(Path(".github/imq.yml").read_text()).value
+    assert written == {
+        "trigger_labels": ["go"],
+        "trains": {"max_size": 2, "candidates": "auto"},
+        "who_may_queue": {"permission": "maintain"},
+        "enabled": False,
+        "branches": [
+            {
+                "match": ["main"],
+                "enabled": True,
+                "require": {"approvals": 2, "labels": ["signed", "tested"]},
+                "blocking": {"labels": ["frozen"]},
+            }
+        ],
+    }
+    assert found["merge_protections[0].success_conditions[1]"] == ("same", "blocking.labels")
+    found = verdicts(convert(".mergify.yml", PROTECTED.replace("base=main], s", "author=x], s"), "--json", "--force"))
+    assert found["merge_protections[0].success_conditions[0]"] == ("not there", "")
+    assert "trigger_labels" not in parse(Path(".github/imq.yml").read_text()).value
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_convert_of_kodiak_queues_by_no_label_if_it_cannot_block_the_titles(convert: Convert, own: bool) -> None:
+    """RE2 has no look-ahead; a pull request whose title Kodiak blocks would land."""
+    text = '[merge]\nblocking_title_regex = "^(?!ready)"\n' + 'automerge_label = "go"\n' * own
+    found = verdicts(convert(".kodiak.toml", text, "--json"))
+    assert parse(Path(".github/imq.yml").read_text()).value is None
+    assert found["merge.blocking_title_regex"][0] == "not there"
+    assert not own or found["merge.automerge_label"][0] == "not there"
