@@ -35,7 +35,7 @@ from queue_engine.rules.checks import run_checks
 from queue_engine.rules.consent import made_by
 from queue_engine.store import Store
 from queue_engine.workflows.event_context import CandidateContext
-from queue_engine.workflows.job_checks import merge_group_jobs
+from queue_engine.workflows.job_checks import filtered_checks, merge_group_jobs
 from queue_engine.workflows.trigger_choice import TriggerChoice
 from queue_engine.workflows.workflow_file import read_workflows
 
@@ -134,6 +134,10 @@ class RepositoryFacts:
     dependabot: Mapping[str, Any] | None = None
     merge_group_jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Jobs that only GitHub's own merge queue starts, by their workflow file."""
+    filtered_checks: Mapping[str, str] = field(default_factory=dict)
+    """Checks that report only for pull requests that change certain files, with the workflow file of each."""
+    absent_branches: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By what names them, branches that the repository does not have."""
     trains: TrainFacts | None = None
     """None without trains, and where IMQ could not read what decides about them."""
     tested_again: BaseRuns | None = None
@@ -247,15 +251,19 @@ class RepositoryReads:
         tip = await read_part(f"the branch {branch}", self._tip(repository, branch), "")
         if tip is None:
             return RepositoryFacts(repository, branch, self._policy, auto_merge=settings.auto_merge)
-        own, wanted = (self._policy, None), (*_RENOVATE, *_DEPENDABOT, *_MISNAMED)
-        policy, config_error = await read_part(".github/imq.yml", self._configured(repository, branch), own)
+        own, wanted = (self._policy, None, ()), (*_RENOVATE, *_DEPENDABOT, *_MISNAMED)
+        policy, config_error, named = await read_part(".github/imq.yml", self._configured(repository, branch), own)
         labeled = await read_part("its labels", reads.has_label(repository, policy.trigger_label), True)
         startable = await read_part("its labels", self._starts_queue_only(repository, policy), True)
         rules = await read_part(f"the rules of {branch}", self._rules(repository, branch), None)
         rulesets = await read_part("its rulesets", reads.rulesets(repository), ())
         heads = await read_part("its checks", self._heads(repository, branch), ())
         files = await read_part("its files", reads.files(repository, branch, wanted), {})
-        jobs = await read_part("its workflows", self._merge_group_jobs(repository, branch, tip), {})
+        jobs, filtered = await read_part("its workflows", self._workflows(repository, branch, tip), ({}, {}))
+        sources = {"`branches` in .github/imq.yml": named} | {
+            f"The ruleset {each.name}": each.branches for each in rulesets if each.branches
+        }
+        absent = await read_part("its branches", self._absent(repository, sources), {})
         trains = await read_part("what decides about trains", self._trains(repository, branch, rules, policy), None)
         again = await read_part("its workflow runs", self._tested_again(repository, branch), None)
         return RepositoryFacts(
@@ -274,6 +282,8 @@ class RepositoryReads:
             renovate=next(((path, content) for path in _RENOVATE if (content := _mapping(files.get(path)))), None),
             dependabot=next((found for path in _DEPENDABOT if (found := _mapping(files.get(path)))), None),
             merge_group_jobs=jobs,
+            filtered_checks=filtered,
+            absent_branches=absent,
             trains=trains,
             tested_again=again,
             unread=tuple(unread),
@@ -298,29 +308,49 @@ class RepositoryReads:
             repository, policy.checks.testing_label
         )
 
-    async def _configured(self, repository: Repository, branch: str) -> tuple[Policy, ConfigError | None]:
+    async def _configured(
+        self, repository: Repository, branch: str
+    ) -> tuple[Policy, ConfigError | None, Sequence[str]]:
+        """Return the policy of a branch, the fault of the file, and the branches that it names without wildcards."""
         try:
             text = await self._gateway.configuration(repository, branch)
             if text is None:
-                return self._policy, None
-            policy = policy_for(await asyncio.to_thread(read, text, self._policy), self._policy, branch)
+                return self._policy, None, ()
+            config = await asyncio.to_thread(read, text, self._policy)
             file = f".github/imq.yml of {branch}"
-            return await with_teams(policy, repository, self._gateway.teams.team, file=file), None
+            policy = policy_for(config, self._policy, branch)
+            found = await with_teams(policy, repository, self._gateway.teams.team, file=file)
+            named = [each for rule in config.branches or () for each in rule.match if not set("*?[\\") & set(each)]
+            return found, None, named
         except Invalid as error:
-            return self._policy, ConfigError([Problem(1, "", error.message)])
+            return self._policy, ConfigError([Problem(1, "", error.message)]), ()
         except ConfigError as error:
-            return self._policy, error
+            return self._policy, error, ()
+
+    async def _absent(self, repository: Repository, named: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+        """Return the branches that do not exist, of the first ones that each source names."""
+        found: dict[str, Sequence[str]] = {}
+        for source, branches in named.items():
+            tips = {each: await self._gateway.branch_tip(repository, each) for each in branches[:_MOST_BRANCHES]}
+            if absent := [each for each, tip in tips.items() if tip is None]:
+                found[source] = absent
+        return found
 
     async def _tip(self, repository: Repository, branch: str) -> str | None:
         """Return the tip of a branch; None if the repository has no commit yet."""
         tip = await self._gateway.branch_tip(repository, branch)
         return None if tip is None else tip.sha
 
-    async def _merge_group_jobs(self, repository: Repository, branch: str, tip: str) -> Mapping[str, Sequence[str]]:
+    async def _workflows(
+        self, repository: Repository, branch: str, tip: str
+    ) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
+        """Return the jobs that only GitHub's own queue starts, and the checks that changed files decide about."""
         texts = await self._gateway.workflow_files(repository, tip) if tip else {}
         candidate = CandidateContext(repository.full_name, branch, f"imq/{branch}/0", default_branch=branch)
-        named = {path: text for path, text in texts.items() if "merge_group" in text}
-        return merge_group_jobs(await asyncio.to_thread(read_workflows, named), candidate)
+        decisive = any("paths" in text for text in texts.values())
+        named = {path: text for path, text in texts.items() if decisive or "merge_group" in text}
+        files = await asyncio.to_thread(read_workflows, named)
+        return merge_group_jobs(files, candidate), filtered_checks(files, candidate) if decisive else {}
 
     async def _rules(self, repository: Repository, branch: str) -> BranchRules | None:
         return await self._gateway.branch_rules(repository, branch)

@@ -5,7 +5,15 @@ from typing import Any
 
 from bot.api.finding import Finding
 from bot.doctor.doctor_facts import RepositoryFacts
-from queue_engine.domain.facts import OWN_CHECK, BranchRules, MergeMethod, RequiredCheck, is_own_check, unreported_check
+from queue_engine.domain.facts import (
+    GITHUB_ACTIONS,
+    OWN_CHECK,
+    BranchRules,
+    MergeMethod,
+    RequiredCheck,
+    is_own_check,
+    unreported_check,
+)
 from queue_engine.domain.policy import Mode
 from queue_engine.rules.checks import head_checks, required_checks, run_checks
 
@@ -42,6 +50,7 @@ def repository_findings(facts: RepositoryFacts) -> Iterator[Finding]:
         )
     yield from _labels(facts)
     yield from _teams(facts)
+    yield from _absent_branches(facts)
     yield from _merge_group(facts)
     if facts.rules is not None:
         yield from _rules(facts, facts.rules)
@@ -115,6 +124,19 @@ def _teams(facts: RepositoryFacts) -> Iterator[Finding]:
             "Members of that team cannot queue without the permission that others need.",
             "Correct `who_may_queue.teams`, or grant IMQ's App `members: read` on the organisation.",
             "docs/configuration.md#teams",
+        )
+
+
+def _absent_branches(facts: RepositoryFacts) -> Iterator[Finding]:
+    for source, branches in facts.absent_branches.items():
+        named = ", ".join(branches[:_MOST_JOBS]) + (", ..." if len(branches) > _MOST_JOBS else "")
+        yield _finding(
+            facts,
+            "branch_absent",
+            f"{source} names {named}, which the repository does not have.",
+            "These rules hold for no pull request: the branch may have another name today.",
+            "Correct the name, or remove the rule.",
+            _CONFIGURATION,
         )
 
 
@@ -270,6 +292,17 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
     reported = frozenset[tuple[str, int | None]]().union(*(head.reported for head in facts.heads))
     required = head_checks(rules, facts.policy)
     for check in sorted(required, key=lambda each: each.name):
+        if path := _filter_of(facts, check, reported):
+            yield _finding(
+                facts,
+                "check_behind_path_filter",
+                f"The required check {check.name} reports only if certain files change: {path} has a filter of paths.",
+                "A pull request that changes none of them never gets the check, and so cannot land.",
+                "Remove the filter, and give the job a condition (`if`): a skipped job passes. Or report the check in "
+                "a second workflow for the other files.",
+                "docs/self-hosting.md#4-require-status-checks",
+            )
+            continue
         if _has_reported(check, reported) or check.name == unreported_check(required, facts.policy.own_app):
             continue
         other = any(name == check.name for name, _ in reported)
@@ -291,6 +324,12 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
             "Run CI on pull requests, or set `checks.land_without` to allow landing without checks.",
             _CONFIGURATION,
         )
+
+
+def _filter_of(facts: RepositoryFacts, check: RequiredCheck, reported: frozenset[tuple[str, int | None]]) -> str | None:
+    """Return the workflow file whose filter of paths decides whether a check reports; None if another App may, too."""
+    others = any(name == check.name and app not in (None, GITHUB_ACTIONS) for name, app in reported)
+    return None if others or check.app_id not in (None, GITHUB_ACTIONS) else facts.filtered_checks.get(check.name)
 
 
 def _has_reported(check: RequiredCheck, reported: frozenset[tuple[str, int | None]]) -> bool:

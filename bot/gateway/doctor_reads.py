@@ -10,7 +10,13 @@ from bot.gateway.conversions import methods
 from bot.gateway.http.client import Call, parse_answer, parse_list
 from bot.gateway.http.connection import Connection
 from bot.gateway.rules.branch_rules import RulesetBypass, push_refusals
-from bot.gateway.rules.rule_schemas import ListedRulesetAnswer, ProtectionAnswer, RuleAnswer, RulesetAnswer
+from bot.gateway.rules.rule_schemas import (
+    ListedRulesetAnswer,
+    ProtectionAnswer,
+    RuleAnswer,
+    RulesetAnswer,
+    RulesetScopeAnswer,
+)
 from bot.gateway.schemas import ContentAnswer, FileAnswer, RepositoryAnswer
 from queue_engine.core.read_model import ReadModel
 from queue_engine.domain.errors import Forbidden, NotFound
@@ -109,7 +115,8 @@ class DoctorReads:
             answer = RulesetAnswer()
         name = listed.name or answer.name
         organisation = listed.source_type == "Organization"
-        return RulesetBypass(name, organisation, answer.current_user_can_bypass, listed.id)
+        branches = () if organisation or answer.conditions is None else _named(answer.conditions)
+        return RulesetBypass(name, organisation, answer.current_user_can_bypass, listed.id, branches)
 
     async def push_rules(self, repository: Repository, branch: str, *, classic: bool) -> PushRules:
         """Read `GET /repos/{owner}/{repo}/rules/branches/{branch}`, and with `classic` the protection if it exists."""
@@ -182,3 +189,10 @@ class DoctorReads:
         call = Call("GET", template, {"path": path.split("/"), "ref": branch})
         page: Any = (await self._connection.call(repository, call)).data
         return base64.b64decode(parse_answer(ContentAnswer, page).content).decode(errors="replace")
+
+
+def _named(conditions: Any) -> tuple[str, ...]:
+    """Return the branches that a ruleset includes, if it has no pattern and no word such as `~ALL`."""
+    included = parse_answer(RulesetScopeAnswer, conditions).ref_name.include
+    names = [each.removeprefix("refs/heads/") for each in included]
+    return () if any(each.startswith("~") or set("*?[") & set(each) for each in names) else tuple(names)

@@ -90,6 +90,35 @@ def merge_group_jobs(files: Mapping[str, WorkflowFile], candidate: CandidateCont
     return found
 
 
+def filtered_checks(files: Mapping[str, WorkflowFile], candidate: CandidateContext) -> Mapping[str, str]:
+    """Return the checks that a single file reports, and only for pull requests that change certain files, by name.
+
+    Of two such files one may be for the changes that the other leaves out ("Handling skipped but required checks").
+    """
+    checks = job_checks(files, WorkflowEvent.AUTHOR, candidate)
+    reporters: dict[str, set[str]] = {}
+    for each in checks:
+        if each.name.known is not None:
+            reporters.setdefault(each.name.known, set()).add(each.path)
+    unsure = [each for each in checks if each.name.known is None]
+    return {
+        name: path
+        for name, (path, *others) in reporters.items()
+        if not others and _is_filtered(files[path]) and not any(each.name.may_be(name) for each in unsure)
+    }
+
+
+_OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
+
+
+def _is_filtered(workflow: WorkflowFile) -> bool:
+    """Whether changed files decide about each event by which a workflow reports on a pull request."""
+    found = [workflow.events[name] for name in _OF_PULL_REQUESTS if name in workflow.events]
+    push = workflow.events.get("push")
+    on_heads = push is not None and push.branches is None and push.branches_ignore is None and not push.tags
+    return bool(found) and all(each.paths for each in found) and not (push and on_heads and not push.paths)
+
+
 def _of_file(files: Mapping[str, WorkflowFile], workflow: WorkflowFile, scope: StepScope) -> Sequence[JobCheck]:
     event, candidate = scope.event, scope.candidate
     if workflow.fault is not None:

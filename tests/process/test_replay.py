@@ -203,12 +203,32 @@ def test_old_landings_do_not_count_unless_a_range_names_them(clone: HistoryMaker
     assert replayed("main")["pull_requests"] == 35
 
 
+@pytest.mark.parametrize("wrong", [1, START + 3600 * 24 * 3000], ids=["past", "future"])
+@pytest.mark.parametrize("place", [3, 14])
+def test_landing_by_a_machine_with_a_wrong_clock_ends_no_history(clone: HistoryMaker, wrong: int, place: int) -> None:
+    """It counts itself in no rate; the others do, before and after it."""
+    seconds = [START + 3600 * each for each in range(15)]
+    seconds[place] = wrong
+    squashes(clone, seconds, "{}.txt".format)
+    assert replayed()["pull_requests"] == 14
+    assert re.search(r"14 pull requests in 0\.\d days", imq().stdout)
+
+
+def test_clone_without_a_commit_is_refused(
+    clone: HistoryMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No range is spoken of: no one named any."""
+    clone.git("init", "-q", str(tmp_path / "empty"))
+    monkeypatch.chdir(tmp_path / "empty")
+    assert imq(code=2).stderr == "Error: This clone has no commit yet.\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("nowhere..main",), "git does not know the range nowhere..main"),
         (("main..main",), "The range main..main has no commits."),
-        (("main~1..main",), "has 1 landings of pull requests; a replay needs 10. Name a longer range."),
+        (("main~1..main",), "has 1 landing of pull requests; a replay needs 10. Name a longer range."),
         (("--failures", "99%"), "write a share from 0% to 90%"),
         (("--ci-time", "nan"), "write a number, such as 20"),
         (("--ci-time", "0"), "is not in the range"),

@@ -52,7 +52,7 @@ class ApiAnswer:
 
 
 @dataclass(slots=True)
-class Patience:
+class Retries:
     """The pauses after which a command asks again, each longer than the one before. `now` and `sleep` are the clock."""
 
     now: Callable[[], float] = lambda: time.monotonic()
@@ -130,16 +130,16 @@ class ApiClient:
 
         A call that changes something is sent again also if no answer came.
         """
-        key, patience = key or str(uuid4()), Patience()
+        key, retries = key or str(uuid4()), Retries()
         while True:
             try:
                 answer = self.call(method, path, body, key=key, seconds=seconds)
             except ConnectionFailed:
-                if method == "GET" or not patience.outlasts(_UNANSWERED):
+                if method == "GET" or not retries.outlasts(_UNANSWERED):
                     raise
                 continue
             pause = answer.pause
-            if pause is None or pause > _LONGEST_LAG or not patience.outlasts(_LAGGING, pause):
+            if pause is None or pause > _LONGEST_LAG or not retries.outlasts(_LAGGING, pause):
                 return answer
 
     def _parsed(self, status: int, content: bytes, headers: Any) -> ApiAnswer:

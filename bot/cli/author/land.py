@@ -15,7 +15,7 @@ from uuid import uuid4
 import click
 from yarl import URL
 
-from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed, Patience
+from bot.cli.author.api_client import WAIT_SECONDS, ApiAnswer, ConnectionFailed, Retries
 from bot.cli.author.clone import Clone, CloneError
 from bot.cli.author.session import (
     API,
@@ -53,23 +53,23 @@ OUTCOMES = {
 }
 
 
-def answers(session: Session, path: Callable[[], str], patience: Patience) -> Iterator[ApiAnswer | None]:
+def answers(session: Session, path: Callable[[], str], retries: Retries) -> Iterator[ApiAnswer | None]:
     """Ask IMQ again and again by the path of that moment, and yield each answer; None while it cannot answer.
 
     Raises ConnectionFailed once it has not answered for a quarter of an hour.
     """
     while True:
-        asked, answer = patience.now(), None
+        asked, answer = retries.now(), None
         try:
             answer = session.client.call("GET", path(), seconds=WAIT_SECONDS)
             if answer.status >= 500 or answer.status == BUSY:
                 raise ConnectionFailed(f"{answer.sentence}.")
-            patience.answered()
+            retries.answered()
             yield answer
-            if patience.now() - asked < _LEAST_SECONDS:
-                patience.rest()
+            if retries.now() - asked < _LEAST_SECONDS:
+                retries.rest()
         except ConnectionFailed:
-            if not patience.outlasts(GIVE_UP_SECONDS):
+            if not retries.outlasts(GIVE_UP_SECONDS):
                 raise
             yield None
 
@@ -82,27 +82,27 @@ class LandingWait:
     path: str
     name: str
     timeout: float | None
-    patience: Patience = field(default_factory=Patience)
+    retries: Retries = field(default_factory=Retries)
     printed: str = ""
 
     def run(self) -> ExitCode:
         """Wait, print the outcome, and return its exit code."""
-        ends = None if self.timeout is None else self.patience.now() + self.timeout
+        ends = None if self.timeout is None else self.retries.now() + self.timeout
         path = f"{self.path}/queue"
 
         def next_path() -> str:
-            return path if ends is None else waiting_at_most(path, ends - self.patience.now())
+            return path if ends is None else waiting_at_most(path, ends - self.retries.now())
 
         try:
-            for answer in answers(self.session, next_path, self.patience):
+            for answer in answers(self.session, next_path, self.retries):
                 if answer is not None:
                     self._refuse(answer)
                     if self._print(answer.body):
-                        self.patience.shorten()
+                        self.retries.shorten()
                     if answer.body["state"] == "not_queued":
                         return self._ended(answer.body)
                     path = _next_path(answer.body) or path
-                if ends is not None and self.patience.now() >= ends:
+                if ends is not None and self.retries.now() >= ends:
                     stop(ExitCode.TIMED_OUT, f"{self.name} did not land in time. It stays queued.")
         except ConnectionFailed as problem:
             stop(ExitCode.UNREACHABLE, f"{problem} {self.name} stays queued.")
@@ -186,7 +186,7 @@ def land_all(
 def _until_done(session: Session, process: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the process once it has all results. Stops the command if IMQ does not answer for too long."""
     path = f"{API}/processes/{process['process_id']}?wait=60"
-    found = answers(session, lambda: f"{path}&since={process['version']}", Patience())
+    found = answers(session, lambda: f"{path}&since={process['version']}", Retries())
     try:
         while process["state"] != "done":
             if (answer := next(found)) is not None:

@@ -169,6 +169,8 @@ class History:
         try:
             number = int(self.git("rev-list", "--first-parent", "--count", "--end-of-options", range_, "--"))
         except HistoryError as error:
+            if not self.git("rev-list", "--all", "--max-count=1"):
+                raise HistoryError("This clone has no commit yet.") from None
             raise HistoryError(f"git does not know the range {range_}: {str(error).splitlines()[0]}") from None
         if not number:
             raise HistoryError(f"The range {range_} has no commits.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby, islice
 
 from bot.cli.clone.history import History, HistoryError
 from bot.cli.clone.landings import Kind, Landing, judge
@@ -12,6 +12,8 @@ RECENT_DAYS = 90
 """What counts of a history when no range is given: older habits say little of today's team."""
 _LEAST = 10
 """Fewer pull requests show nothing."""
+_IN_A_ROW = 9
+"""So many landings decide which day is the newest, and that all before are older: a single clock may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +66,26 @@ def read_landings(history: History, range_: str | None, *, pushes: bool) -> Land
 
 
 def _recent(history: History, range_: str | None) -> Iterator[Landing]:
-    """Yield the landings that count, newest first."""
-    oldest: int | None = None
-    for each in judge(history, range_ or "HEAD"):
-        if range_ is None:
-            oldest = int(each.commit.committed) - RECENT_DAYS * 86_400 if oldest is None else oldest
-            if int(each.commit.committed) < oldest:
-                return
-        yield each
+    """Yield the landings that count, newest first. Those of a machine whose clock was wrong end no history."""
+    landings = judge(history, range_ or "HEAD")
+    if range_ is not None:
+        yield from landings
+        return
+    first, others, period = list(islice(landings, _IN_A_ROW)), 0, RECENT_DAYS * 86_400
+    *_, second, latest = 0, 0, *sorted(int(each.commit.committed) for each in first)
+    newest = latest if latest - second <= period else second or latest
+    for each in chain(first, landings):
+        if newest - period <= int(each.commit.committed) <= newest:
+            others = 0
+            yield each
+        elif (others := others + 1) == _IN_A_ROW:
+            return
 
 
 def _too_few(found: int, range_: str | None, kinds: Mapping[Kind, int], heads: bool) -> str:
     where = f"The range {range_}" if range_ else f"HEAD, in its last {RECENT_DAYS} days,"
-    sentences = [f"{where} has {found} landings of pull requests; a replay needs {_LEAST}. Name a longer range."]
+    landings = "1 landing" if found == 1 else f"{found} landings"
+    sentences = [f"{where} has {landings} of pull requests; a replay needs {_LEAST}. Name a longer range."]
     if kinds[Kind.PUSH]:
         sentences.append(f"{kinds[Kind.PUSH]:,} commits name no pull request: `--pushes` counts them too.")
         if not heads:

@@ -32,6 +32,8 @@ class RulesetBypass:
     organisation: bool
     bypass: str | None
     id: int = 0
+    branches: tuple[str, ...] = ()
+    """The branches for which it is, if it names each of them; an organisation's names those of many repositories."""
 
 
 _BRANCH_UPDATES = frozenset({"update", "merge_queue"})

@@ -57,6 +57,26 @@ def push(path: str, text: str) -> Callable[[Place], None]:
     return fault
 
 
+NAMED = "branches: [{match: [master, main, release/*], depth: 5}]\n"
+FILTERED = (
+    "on: {pull_request: {paths: [src/**]}, push: {paths: [src/**]}}\njobs: {lint: {runs-on: x, steps: [{run: x}]}}\n"
+)
+
+
+def require_check_of_some_files(place: Place) -> None:
+    push(".github/workflows/lint.yml", FILTERED)(place)
+    place.repository.add_ruleset("Lint", required_checks=["lint"], by="mona")
+
+
+def rule_for(*branches: str) -> Callable[[Place], None]:
+    """Add a ruleset for branches of these names."""
+
+    def fault(place: Place) -> None:
+        place.repository.add_ruleset("Old", required_checks=["ci/test"], strict=True, branches=branches, by="mona")
+
+    return fault
+
+
 def allow_auto_merge(place: Place) -> None:
     place.repository.record.allow_auto_merge = True
 
@@ -134,6 +154,9 @@ SEEDED: list[tuple[str, str, Callable[[Place], None]]] = [
     ("native_queue_required", "merge queue", require_native_queue),
     ("merge_group_alone", "`soak`, `e2e`", push(".github/workflows/slow.yml", f"on: merge_group\njobs: {SLOW}")),
     ("merge_group_alone", "starts `e2e` of", push(".github/workflows/ci.yml", f"on: {BOTH}\njobs: {GUARDED}")),
+    ("check_behind_path_filter", "check lint reports only", require_check_of_some_files),
+    ("branch_absent", "`branches` in .github/imq.yml names master,", push(".github/imq.yml", NAMED)),
+    ("branch_absent", "The ruleset Old names master,", rule_for("master")),
     ("push_restricted", "restricts who can push", restrict_pushes),
     ("branch_locked", "locked", lock),
     ("ruleset_bypassed", "bypass mode: always", bypass),
@@ -152,13 +175,16 @@ async def test_sound_installation_has_no_finding(place: Place) -> None:
     push("renovate.json", content)(place)
     updates = "updates:\n  - package-ecosystem: pip\n    rebase-strategy: disabled\n"
     push(".github/dependabot.yml", updates)(place)
-    push(".github/imq.yml", "depth: 5\n")(place)
+    push(".github/imq.yml", "branches: [{match: [main, release/*], depth: 5}]\n")(place)
+    push(".github/workflows/lint.yml", FILTERED)(place)
     push(".github/workflows/slow.yml", f"on: {BOTH}\njobs: {SLOW}")(place)
     place.repository.add_ruleset("Reviews", required_checks=["ci/test"], strict=True, bypass={"mona": "always"})
+    rule_for("main", "release/*")(place)
     report = await place.examine()
     assert report.findings == ()
     assert report.repositories == (NAME,)
-    assert [(each.name, each.bypass) for each in report.rulesets[NAME]] == [("Reviews", "never")]
+    assert sorted(each.name for each in report.rulesets[NAME]) == ["Old", "Reviews"]
+    assert {each.bypass for each in report.rulesets[NAME]} == {"never"}
     assert report.as_text().endswith("No findings. Repositories examined: 1.")
     assert report.shadow == ()
 

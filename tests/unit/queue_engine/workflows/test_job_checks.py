@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from queue_engine.workflows import event_marks, expressions, workflow_file
 from queue_engine.workflows.event_context import WorkflowEvent
-from queue_engine.workflows.job_checks import job_checks
+from queue_engine.workflows.job_checks import filtered_checks, job_checks
 from queue_engine.workflows.step_proof import local_actions
 from queue_engine.workflows.workflow_file import read_actions, read_workflow, read_workflows
 from tests.unit.queue_engine.workflows.labeled import CANDIDATE
@@ -197,3 +197,28 @@ def _played(jobs: list[tuple[str | None, set[int]]], a: bool, b: bool) -> list[b
         always = condition is not None and condition.startswith("always()")
         ran.append(holds[condition] and (always or succeeded))
     return ran
+
+
+PATHS = "{pull_request: {paths: [src/**]}, push: {paths: [src/**]}}"
+
+
+@pytest.mark.parametrize(
+    ("events", "name", "found"),
+    [
+        ({"a": PATHS}, "lint", {"lint": ".github/workflows/a.yml"}),
+        ({"a": PATHS, "b": "merge_group"}, "lint", {}),
+        ({"a": PATHS, "b": "{pull_request: {paths-ignore: [src/**]}}"}, "lint", {}),
+        ({"a": "{pull_request: {paths: [src/**]}, push: {}}"}, "lint", {}),
+        ({"a": "{pull_request: {paths: [x]}, push: {branches: [main]}}"}, "lint", {"lint": ".github/workflows/a.yml"}),
+        ({"a": "{push: {paths: [src/**]}}"}, "lint", {}),
+        ({"a": PATHS}, "${{ vars.name }}", {}),
+        ({"a": "pull_request"}, "lint", {}),
+    ],
+)
+def test_check_is_filtered_if_one_file_alone_reports_it_and_changed_files_decide(
+    events: dict[str, str], name: str, found: dict[str, str]
+) -> None:
+    """A second file may be for the other changes, and so may an event without a filter."""
+    job = f"jobs: {{lint: {{name: '{name}', runs-on: x, steps: [{{run: x}}]}}}}"
+    texts = {f".github/workflows/{file}.yml": f"on: {each}\n{job}\n" for file, each in events.items()}
+    assert filtered_checks(read_workflows(texts), CANDIDATE) == found

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.cli.author.api_client import ApiAnswer, ConnectionFailed, Patience
+from bot.cli.author.api_client import ApiAnswer, ConnectionFailed, Retries
 from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, waiting_at_most
 from bot.cli.author.session import Session
 from bot.cli.console import ExitCode
@@ -67,7 +67,7 @@ def run(server: Server, *, timeout: float | None = None, as_json: bool = False) 
         "/api/v1/repositories/acme/widgets/pulls/7",
         "acme/widgets#7",
         timeout,
-        Patience(lambda: server.now, server.sleep),
+        Retries(lambda: server.now, server.sleep),
     )
     try:
         return waiter.run()
