@@ -201,6 +201,8 @@ async def _landings(database: Database, since: datetime) -> Mapping[tuple[int, s
 
 T = TypeVar("T")
 
+_MOST_NAMED = 10
+"""Branches that rules name, of which a request each shows whether they exist."""
 _MOST_HEADS = 6
 """Pull requests whose checks are read, of each repository."""
 
@@ -328,13 +330,11 @@ class RepositoryReads:
             return self._policy, error, ()
 
     async def _absent(self, repository: Repository, named: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-        """Return the branches that do not exist, of the first ones that each source names."""
-        found: dict[str, Sequence[str]] = {}
-        for source, branches in named.items():
-            tips = {each: await self._gateway.branch_tip(repository, each) for each in branches[:_MOST_BRANCHES]}
-            if absent := [each for each, tip in tips.items() if tip is None]:
-                found[source] = absent
-        return found
+        """Return the branches that do not exist, of the first ten that anything names."""
+        asked = list(dict.fromkeys(each for branches in named.values() for each in branches))[:_MOST_NAMED]
+        absent = {each for each in asked if await self._gateway.branch_tip(repository, each) is None}
+        found = {source: [each for each in branches if each in absent] for source, branches in named.items()}
+        return {source: branches for source, branches in found.items() if branches}
 
     async def _tip(self, repository: Repository, branch: str) -> str | None:
         """Return the tip of a branch; None if the repository has no commit yet."""

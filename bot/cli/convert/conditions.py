@@ -105,7 +105,7 @@ class Conditions:
         """Labels of queues: they queue if no rule for pull requests names a label. The last is whether it is alone."""
 
     def entrance(self, place: Place, conditions: Any, *, held: bool = False) -> None:
-        """Convert the conditions of a rule that queues; `held`: its queue keeps out what IMQ would let in."""
+        """Convert the conditions of a rule that queues; `held`: its queue refuses what IMQ would queue."""
         leaves = list(_flat(place, conditions))
         branches = self._bases(leaves)
         if branches:
@@ -179,7 +179,7 @@ class Conditions:
         return not trial.is_missing
 
     def narrows(self, conditions: Any) -> bool:
-        """Whether conditions, apart from labels that have to be there, keep out what IMQ would let in."""
+        """Whether conditions, apart from labels that have to be there, refuse what IMQ would queue."""
         trial, leaves = self._trial(), list(_flat((), conditions))
         branches = trial._bases(leaves)
         for at, each in leaves:

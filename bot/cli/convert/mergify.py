@@ -111,7 +111,7 @@ class _Mergify:
             self.conditions.ask(each.get("success_conditions"))
         self.conditions.alone = len(queues) == 1
         self._narrow = {str(each.get("name")): self._narrows(each) for each in queues}
-        """Whether each queue, or a protection, keeps out what IMQ would let in."""
+        """Whether each queue, or a protection, refuses what IMQ would queue."""
 
     def _entrances(self, names: tuple[str, ...] = ("queue", "merge")) -> list[tuple[Any, Any]]:
         """Return conditions and options of each action that lets pull requests into a queue, or merges at once."""
@@ -134,7 +134,7 @@ class _Mergify:
         return all(map(self.conditions.protects, self._protections))
 
     def _is_held(self, options: Any, conditions: Any) -> bool:
-        """Whether each queue that a rule may use keeps out what the rule's label would let in."""
+        """Whether each queue that a rule may use refuses what the label of the rule would queue."""
         wanted = options.get("name") if isinstance(options, dict) else None
         queues = [each for each in self._rules_of_queues if isinstance(each, dict)]
         used = [each for each in queues if wanted is None or each.get("name") == wanted]

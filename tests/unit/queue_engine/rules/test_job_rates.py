@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_programs_get_rounded_figures_and_parts_that_add_up() -> None:
     parts = [JobFigures(3.4 / 10, 3.4 * 0.006 / 10)] * 10
     whole = total(parts).minutes
     assert whole != 3.4
-    data = {"run": 1, "jobs": asdict(total(parts)), "check_jobs": {"test": asdict(parts[0])}}
+    data: dict[str, Any] = {"run": 1, "jobs": asdict(total(parts)), "check_jobs": {"test": asdict(parts[0])}}
     assert shown(data) == {
         "run": 1,
         "jobs": {"minutes": 3.4, "cost": 0.0204},
