@@ -38,11 +38,11 @@ demo: $(STAMP)
 # The tests of the landing gate, which live in virtual time; ARGS=--thorough runs all of them, as CI does. Sets have one
 # order, so that a test passes always or never.
 test: $(STAMP)
-	PYTHONHASHSEED=0 $(BIN)/pytest -n auto --maxschedchunk 2 $(ARGS)
+	PYTHONHASHSEED=0 $(BIN)/pytest --workers auto $(ARGS)
 
 # The tests that live in real time. A failed one runs a second time, alone. They mostly wait: four on two cores.
 processes: $(STAMP)
-	$(BIN)/python -m tests.support.processes_gate -n 4 --maxschedchunk 1 $(ARGS)
+	$(BIN)/python -m tests.support.processes_gate --workers 4 $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -77,8 +77,8 @@ machines: export IMQ_TRAIN_EXAMPLES ?= 50
 machines: export IMQ_LAG_SEEDS ?= $(SEED)
 machines: export IMQ_LAG_ACTS ?= 30
 machines: $(STAMP)
-	$(BIN)/pytest -n auto --gate long -k thousands tests/acceptance/test_train_machine.py
-	$(BIN)/pytest -n auto --thorough $(ARGS) tests/acceptance/test_lagging_reads.py $$(grep -lr hypothesis tests/unit tests/store)
+	$(BIN)/pytest --workers auto --gate long -k thousands tests/acceptance/test_train_machine.py
+	$(BIN)/pytest --workers auto --thorough $(ARGS) tests/acceptance/test_lagging_reads.py $$(grep -lr hypothesis tests/unit tests/store)
 
 # pyproject.toml lists the changed modules and the tests that have to notice; ARGS="decide store.order" selects modules.
 mutants: $(STAMP)
@@ -163,7 +163,7 @@ tools: hosting typescript actions
 
 # IMQ as people install it: its package by pip, pipx and uvx, and the steps of the Dockerfile.
 packages: $(STAMP) $(HOSTING)/.installed
-	$(BIN)/pytest -n 0 --gate long $(ARGS) tests/hosting
+	$(BIN)/pytest --gate long $(ARGS) tests/hosting
 
 # The long gate, for a larger change; MINUTES is how long the state machines look for new examples.
 long: export MINUTES ?= 60

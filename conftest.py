@@ -38,6 +38,7 @@ structlog.configure(
 
 pytest_plugins = [
     "tests.support.gates",
+    "tests.support.workers",
     "tests.support.databases",
     "tests.support.chromium",
     "tests.support.private_postgres",

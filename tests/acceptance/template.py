@@ -107,8 +107,7 @@ def _template() -> Iterator[str]:
             process.communicate()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+def pytest_before_workers(config: pytest.Config) -> None:
     """Start one template for all worker processes of the processes gate."""
     if config.option.gate is Gate.PROCESSES:
         stack = config.stash[_KEPT] = ExitStack()

@@ -70,7 +70,7 @@ BREAKS = {
 
 
 def _exit_code(*tests: str) -> int:
-    arguments = ["-q", "-x", "-n", "0", "--gate", "landing", "--thorough", "-m", "not postgres", *tests]
+    arguments = ["-q", "-x", "--gate", "landing", "--thorough", "-m", "not postgres", *tests]
     return subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=COPY, capture_output=True).returncode
 
 

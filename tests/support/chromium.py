@@ -56,8 +56,7 @@ def chromium_process(executable: str, profile: Path) -> Iterator[str]:
         process.stderr.close()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+def pytest_before_workers(config: pytest.Config) -> None:
     """Start one Chromium for all worker processes of the processes gate."""
     executable = chromium()
     if config.option.gate is Gate.PROCESSES and executable is not None:

@@ -107,8 +107,7 @@ GIVEN = "IMQ_TEST_POSTGRES_URL"
 _KEPT = pytest.StashKey[ExitStack]()
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+def pytest_before_workers(config: pytest.Config) -> None:
     """Start one PostgreSQL for all worker processes, which learn of it by their environment."""
     if GIVEN not in os.environ:
         stack = config.stash[_KEPT] = ExitStack()

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     if 0 < len(failures.names) <= MOST_RERUNS and not failures.uncollected:
         for name in failures.names:
             print(f"\nRunning again, alone: {name}", flush=True)
-            again.append(subprocess.run([sys.executable, "-m", "pytest", "-n", "0", "--thorough", name]).returncode)
+            again.append(subprocess.run([sys.executable, "-m", "pytest", "--thorough", name]).returncode)
     ended, lines = verdict(failures, code, again)
     print("", *lines, sep="\n", flush=True)
     return ended
