@@ -17,7 +17,7 @@ from notifications.texts.history import SUMMARY
 from queue_engine.domain.culprit import CulpritOutcome
 from queue_engine.domain.facts import OWN_CHECK
 from queue_engine.domain.model import Repository
-from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind
+from queue_engine.domain.notice import FIRST_LINE, MARKER, WAITING, CommandReply, Notice, NoticeKind, ReplyKind
 from queue_engine.domain.reasons import REASONS, Reason, ReasonActor
 from queue_engine.queries.pull_request_status import ReplyFacts
 
@@ -27,11 +27,13 @@ def render_comment(
 ) -> str:
     """Render the comment: the notice, the replies to the last commands, and the folded history.
 
-    Replies older than the last change are left out. The comment stays well below GitHub's limit of 65,536 characters.
+    Replies older than the last change are left out, but not those that announce the result of a test. The comment stays well below GitHub's limit of 65,536 characters.
     For a landed pull request all but the headline, and why IMQ closed it, is folded; not if it landed as not tested.
     """
     body = paragraphs(notice, mentions=True, events=events)
-    shown = None if answer is None or moved_since(events, answer.at) else render_replies(answer, notice, facts)
+    is_open = answer is not None and any(reply.code is ReplyKind.TRYING for reply in answer.replies)
+    outdated = answer is None or (moved_since(events, answer.at) and not is_open)
+    shown = None if answer is None or outdated else render_replies(answer, notice, facts)
     hidden = f"{MARKER} {notice.kind.value} -->"
     if notice.kind is NoticeKind.LANDED and not is_mismatch(notice):
         blamed = culprit_paragraphs(notice)

@@ -509,8 +509,8 @@ NOT_READY: Mapping[Reason, ReasonText] = {
         "Wait until the others are ready. Each has to be queued, and to name all others.",
     ),
     Reason.DEPENDENCY_HIDDEN: ReasonText(
-        "The description names a pull request that IMQ cannot see. There is none, or IMQ, the author or "
-        "the person who queued this one may not read its repository.",
+        "The description names a pull request that IMQ cannot see. None has this name now, or IMQ, the "
+        "author or the person who queued this one may not read its repository.",
         "Correct the line in the description, or remove it.",
     ),
     Reason.HEAD_SHARED: ReasonText(

@@ -21,7 +21,7 @@ from queue_engine.domain.errors import Forbidden, HeadConflict, Invalid, MergeEr
 from queue_engine.domain.facts import CheckState, PullRequest, RequiredCheck
 from queue_engine.domain.known_facts import PullRequestState, of_pull
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.domain.notice import Reply, ReplyKind
+from queue_engine.domain.notice import CommandReply, Reply, ReplyKind
 from queue_engine.domain.policy import Candidates
 from queue_engine.domain.run import CandidateTrigger
 from queue_engine.effects import notices
@@ -31,6 +31,7 @@ from queue_engine.executor.cleanup import TRY_AGAIN, TRY_JOB, CandidateCleanup, 
 from queue_engine.executor.triggers import choice_at
 from queue_engine.planner.trains.memory import from_json
 from queue_engine.rules.checks import judge, run_checks
+from queue_engine.rules.consent import known_heads
 
 if TYPE_CHECKING:
     from queue_engine.workflows.trigger_choice import TriggerChoice
@@ -95,11 +96,8 @@ class RunRequests:
 
         Raises Unavailable, too: each step may be repeated.
         """
-        repository, number = Repository(**job.request["repository"]), job.request["number"]
-        async with self._engine.store.reading() as tx:
-            answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
-        replies = () if answer is None else answer.replies
-        at = _place_of(replies)
+        repository, number, answer = await self._read(job)
+        at = None if answer is None else _place_of(answer.replies)
         try:
             if answer is None or at is None:
                 # IMQ forgets replies after a while, and a permission or shadow mode may have kept the branches longer.
@@ -121,9 +119,7 @@ class RunRequests:
 
     async def give_up(self, job: Job) -> Hold | None:
         """End the reply to a test whose job failed for good, until a retry, and clean up. Raises GitHubError."""
-        repository, number = Repository(**job.request["repository"]), job.request["number"]
-        async with self._engine.store.reading() as tx:
-            answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
+        repository, number, answer = await self._read(job)
         if answer is None or (at := _place_of(answer.replies)) is None:
             return None
         facts = dict(answer.replies[at].facts)
@@ -136,6 +132,14 @@ class RunRequests:
         except WriteRefused:
             return Hold(TRY_AGAIN)
         return None
+
+    async def _read(self, job: Job) -> tuple[Repository, int, CommandReply | None]:
+        """Read the repository by its present name, which may be another one than at the command, and the reply."""
+        repository, number = Repository(**job.request["repository"]), job.request["number"]
+        async with self._engine.store.reading() as tx:
+            present = await tx.repositories.by_id(repository.id)
+            answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
+        return present or repository, number, answer
 
     async def _result(self, job: Job, repository: Repository, facts: dict[str, Any], policy: Policy) -> _Ended | None:
         """Do the next step; GitHub's refusal is a result, too. Raises Refused for what may pass."""
@@ -157,19 +161,21 @@ class RunRequests:
             return None
         pull = await github.pull_request(repository, number)
         if (why := _withdrawn(pull, facts)) is not None:
-            return ReplyKind.TRY_ENDED, why
+            entry = await self._engine.store.read(lambda tx: tx.entries.find(repository.id, number))
+            is_own = pull.open and entry is not None and pull.head_sha in known_heads(entry, ())
+            return ReplyKind.TRY_ENDED, "IMQ updated the branch, since it is queued" if is_own else why
         return result if "candidate" in facts else await self._begin(repository, pull, facts, required, policy)
 
     async def _has_changed(self, repository: Repository, number: int, facts: dict[str, Any]) -> bool:
-        """Whether the newest webhook about the pull request shows another state than the tested one."""
+        """Whether the newest webhooks about the pull request, of one second, show another state than the tested one."""
         subject = of_pull(number)
         since = datetime.fromisoformat(facts["since"])
         async with self._engine.store.reading() as tx:
             known = (await tx.known.about(repository.id, [subject], since=since)).get(subject, ())
         states = [each.statement for each in known if isinstance(each.statement, PullRequestState)]
-        newest = max(states, key=lambda each: each.updated_at, default=None)
+        newest = max((each.updated_at for each in states), default=None)
         tested = (True, facts["head"], facts["base_branch"])
-        return newest is not None and (newest.open, newest.head_sha, newest.base) != tested
+        return any((each.open, each.head_sha, each.base) != tested for each in states if each.updated_at == newest)
 
     async def _begin(
         self,

@@ -233,8 +233,6 @@ class PullRequestChanges:
     async def changed(self, webhook: PullRequestChange) -> None:
         """Handle a change of a pull request: if it is queued, revalidate its entry."""
         engine, repository, number = self._engine, webhook.repository, webhook.number
-        if webhook.action in _ENDS_TESTS:
-            await engine.write(lambda change: judge_again(change, repository, number))
         if webhook.action in _FREES_OTHERS:
             await self._free(repository, number)
         case = await load_case(engine, repository, number, delivery=webhook.delivery)
@@ -250,6 +248,9 @@ class PullRequestChanges:
             await self._queue_auto_merge(case, webhook)
         if webhook.action == "closed":
             await settle_pending_merge(engine, repository, number)
+        if webhook.action in _ENDS_TESTS:
+            # An update of IMQ's own is bound by now.
+            await engine.write(lambda change: judge_again(change, repository, number))
 
     async def _queue_auto_merge(self, case: Case, webhook: StateChange) -> None:
         """Queue a pull request whose auto-merge somebody enabled, where the configuration says so: only the head that

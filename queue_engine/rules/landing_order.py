@@ -3,8 +3,9 @@
 `Lands-With:` names others that land in one set with it, which counts if each member names all others. They wait until
 all are ready, and land one after the other.
 
-A line counts if it begins with the key, in any case, and is neither a quote nor code. Its value is one name or several:
-`#12`, `owner/repository#12`, or the page of a pull request on the same GitHub.
+A line counts if it begins with the key, in any case, and is neither a quote nor code; it may be an item of a list, and
+emphasized. Its value is one name or several: `#12`, `owner/repository#12`, or a page of a pull request on the same
+GitHub. What people type is read generously: a line that does not count lets a pull request land too early.
 """
 
 import re
@@ -20,10 +21,17 @@ MOST = 10
 """How many pull requests one may name; more are not read, and it waits."""
 
 _LONGEST = 200
-_KEY = re.compile(r"(depends-on|lands-with):[ \t]*(\S.*)", re.IGNORECASE)
+_KEY = re.compile(
+    r" {0,3}(?:(?:[-+*]|\d{1,9}[.)])[ \t]{1,4}(?:\[[ x]\][ \t]+)?)?"
+    r"[*_]{0,3}(depends-on|lands-with)[*_]{0,3}:[*_]{0,3}[ \t]*(\S.*)",
+    re.IGNORECASE,
+)
 _BEFORE, _WITH = "depends-on", "lands-with"
 _NAME = re.compile(r"(?:([\w.-]{1,100}/[\w.-]{1,100}))?#([1-9]\d{0,8})", re.ASCII)
-_PAGE = re.compile(r"/([\w.-]{1,100}/[\w.-]{1,100})/pull/([1-9]\d{0,8})/?", re.ASCII)
+_PAGE = re.compile(r"/([\w.-]{1,100}/[\w.-]{1,100})/pull/([1-9]\d{0,8})(?:[/?#]\S*)?", re.ASCII)
+_LINK = re.compile(r"\[[^\]\s]*\]\((\S+)\)")
+_AS_CODE = re.compile(r"`([\w./-]*#\d+)`")
+"""A name as IMQ's own comments show it."""
 
 _WAITS = {
     LandingState.OPEN: Reason.DEPENDENCY_OPEN,
@@ -39,7 +47,7 @@ _ENDS = {
 
 def order_lines(body: str) -> tuple[str, ...]:
     """Return the lines of a description that name other pull requests, of either kind."""
-    return counting_lines(body, lambda line: _KEY.match(line) is not None, most=MOST + 1)
+    return counting_lines(_AS_CODE.sub(r"\1", body), lambda line: _KEY.match(line) is not None, most=MOST + 1)
 
 
 def required_names(pull: PullRequest, repository: Repository) -> tuple[str, ...]:
@@ -90,6 +98,7 @@ def lacked_beside_set(entry: Entry, members: Iterable[str]) -> UnmetRequirement 
 
 
 def _name(word: str, pull: PullRequest, repository: Repository) -> str:
+    word = _LINK.sub(r"\1", word.strip("*_<>.;"))
     page = urlsplit(pull.url)
     beginning = f"{page.scheme}://{page.netloc}"
     known = _NAME.fullmatch(word)

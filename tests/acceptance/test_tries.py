@@ -103,6 +103,45 @@ async def test_test_ends_with_what_it_tests(world: World, way: str) -> None:
     assert "ended without a result" in world.comment(pull)
 
 
+@pytest.mark.lagging
+@pytest.mark.parametrize("trains", ["off", "{candidates: push}"], ids=["one_by_one", "trains"])
+@pytest.mark.parametrize("webhook", [True, False])
+async def test_test_ends_in_a_repository_that_is_renamed_meanwhile(
+    tmp_path: Path, lag: timedelta, trains: str, webhook: bool
+) -> None:
+    """P2, P6: GitHub redirects reads alone, so its draft and its branches go by the new name."""
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        (pull,) = await ready(world, "pull")
+        await say(world, pull, "/try", by="mona")
+        await world.pass_time(CI_TIME / 3)
+        world.repository.rename("gadgets", by="acme", webhook=webhook)
+        await world.pass_time(SOON if webhook else timedelta(minutes=40))
+        assert "passed. It queued nothing." in world.comment(pull)
+        assert branches(world) == []
+
+
+@pytest.mark.lagging
+async def test_test_of_one_that_is_queued_meanwhile_ends_at_the_update_of_imq(tmp_path: Path, lag: timedelta) -> None:
+    """P6: the comment announces the result until then, and nobody pushed."""
+    async with a_train_world(tmp_path, trains="off", lag=lag) as world:
+        (pull,) = await ready(world, "pull")
+        world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+        await world.pass_time(CI_TIME * 2)
+        await say(world, pull, "/pause", by="rhea")
+        await say(world, pull, "/try", by="mona")
+        pull.label(LABEL, by="mona")
+        await world.pass_time(timedelta(seconds=30))
+        assert "The result will stand here." in world.comment(pull)
+        await say(world, pull, "/resume", by="rhea")
+        await world.pass_time(timedelta(seconds=10))
+        assert branches(world) == []
+        async with world.bot.engine.store.reading() as tx:
+            answer = await tx.answers.find(world.repository.record.id, pull.number, comment_id=pull.comments[-2].id)
+        assert answer is not None
+        assert answer.replies[0].facts["detail"] == "IMQ updated the branch, since it is queued"
+        await world.until(lambda: bool(pull.merged))
+
+
 async def test_person_without_the_right_or_with_two_tests_gets_none(world: World) -> None:
     """P4, P7: each reads why."""
     pulls = await ready(world, "one", "two", "three")
