@@ -6,6 +6,7 @@ JUnit has no standard; `testcase` with `failure` or `error` within is common to 
 (testmoapp/junitxml; mikepenz/action-junit-report).
 """
 
+import codecs
 import struct
 import zipfile
 import zlib
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 from xml.parsers import expat
+from xml.parsers.expat import errors
 
 MOST_BYTES = 5 * 1024 * 1024
 """Of an archive, as it is sent."""
@@ -40,6 +42,11 @@ _FAULTS = (
     zlib.error,
 )
 """What the standard library raises for archives that it cannot read."""
+
+
+_BLANKED = bytes(each if each >= 0x20 or each in b"\t\n\r" else 0x20 for each in range(256))
+"""Control characters, which XML forbids, as blanks: reporters copy the colours of a terminal into messages."""
+_INVALID = errors.codes[errors.XML_ERROR_INVALID_TOKEN]
 
 
 class _Stop(Exception):
@@ -83,7 +90,20 @@ def _reports(archive: bytes) -> Iterator[bytes]:
 
 
 def _failed(report: bytes) -> tuple[str, ...]:
-    """Return the tests of one report that failed; those before a fault of the report count."""
+    """Return the tests of one report that failed; those before a fault of the report count.
+
+    One whose bytes contradict its encoding is read as Latin-1, in which each byte is a character.
+    """
+    if not report.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        report = report.lstrip().translate(_BLANKED)
+    try:
+        return _tests_of(report, None)
+    except UnicodeError:
+        return _tests_of(report, "iso-8859-1")
+
+
+def _tests_of(report: bytes, encoding: str | None) -> tuple[str, ...]:
+    """Return the same of a report in this encoding; None: as it says. Raises UnicodeError if its bytes are others."""
     cases: list[str] = []
     found: list[str] = []
     depth = 0
@@ -107,14 +127,17 @@ def _failed(report: bytes) -> tuple[str, ...]:
     def refuse(*_: Any) -> None:
         raise _Stop
 
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(encoding)
     parser.StartElementHandler, parser.EndElementHandler = begin, end
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     try:
         for start in range(0, len(report), _CHUNK):
             parser.Parse(report[start : start + _CHUNK], False)
         parser.Parse(b"", True)
-    except (_Stop, expat.ExpatError, ValueError, LookupError):
+    except expat.ExpatError as fault:
+        if fault.code == _INVALID and encoding is None:
+            raise UnicodeError from fault
+    except (_Stop, ValueError, LookupError):
         # Python looks up the name of an encoding, which is the report's own word.
         pass
     return tuple(dict.fromkeys(found))
@@ -122,5 +145,5 @@ def _failed(report: bytes) -> tuple[str, ...]:
 
 def test_name(group: str, name: str) -> str:
     """Return the name of a test in one printable line."""
-    whole = f"{group}::{name}" if group and name else name or group
+    whole = f"{group}::{name}" if group and name and group != name else name or group
     return "".join(each if each.isprintable() else " " for each in whole)[:_LONGEST].strip()

@@ -4,18 +4,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from notifications.render.escape import code, duration, inert
+from notifications.render.escape import code, duration
 from notifications.render.status import job_text
 from queue_engine.queries.queue_statistics import QueueStatistics, RerunCount
 from queue_engine.store.departures import FlakyKind
 
 _LISTED_FOR = timedelta(days=14)
 _MOST_TESTS = 10
+_ADD = "can rerun it twice more. Add to"
 
 
 @dataclass(frozen=True, slots=True)
 class FlakeIssue:
-    """The title and the body of an issue, in GitHub's Markdown."""
+    """The title and the body of an issue, in GitHub's Markdown; of that a title has code spans, and no entities."""
 
     title: str
     body: str
@@ -27,7 +28,7 @@ def flake_issue(found: QueueStatistics, kind: FlakyKind, name: str) -> FlakeIssu
     count = next((each for each in counts if each.name == name and each.first_day is not None), None)
     if count is None:
         return None
-    return FlakeIssue(f"Flaky {kind}: {inert(name)}", "\n\n".join(_paragraphs(found, count, kind)))
+    return FlakeIssue(f"Flaky {kind}: {code(name)}", "\n\n".join(_paragraphs(found, count, kind)))
 
 
 def _paragraphs(found: QueueStatistics, count: RerunCount, kind: FlakyKind) -> Iterator[str]:
@@ -39,8 +40,10 @@ def _paragraphs(found: QueueStatistics, count: RerunCount, kind: FlakyKind) -> I
         yield f"Tests that failed in flakes of this queue: {named}."
     if kind == "check":
         until = found.last + _LISTED_FOR
+        is_listed = count.listed_until is not None and count.listed_until >= found.last
+        how = "reruns it twice more, until that day. To list it for longer, change"
         yield (
-            "Until somebody fixes it, the merge queue can rerun it twice more. Add to `.github/imq.yml`:\n\n"
+            f"Until somebody fixes it, the merge queue {how if is_listed else _ADD} `.github/imq.yml`:\n\n"
             f"```yaml\nchecks:\n  flaky:\n    - {{name: {_quoted(count.name)}, until: {until}}}\n```"
         )
 
@@ -48,8 +51,8 @@ def _paragraphs(found: QueueStatistics, count: RerunCount, kind: FlakyKind) -> I
 def _facts(found: QueueStatistics, count: RerunCount) -> Iterator[str]:
     yield f"Period: {found.first} to {found.last}; first flake on {count.first_day}."
     if count.runs and count.rate is not None:
-        yield f"Failures: {count.failures} in {count.runs} runs on good changes, about {count.rate:.1%}."
-    people = "" if count.people is None else f" of {count.people} authors"
+        yield f"Failures: {count.failures} in {count.runs} runs on good changes. Estimated rate: {count.rate:.1%}."
+    people = "" if count.people is None else f", by {count.people} author{'' if count.people == 1 else 's'}"
     yield f"Delayed pull requests: {count.pulls}{people}; {count.pulls_before} in the period before."
     if count.waited:
         yield f"Waiting time: {duration(timedelta(seconds=count.waited))}."

@@ -36,6 +36,24 @@ def test_failed_tests_are_named_once_and_passed_ones_are_not() -> None:
     assert failed_tests(archive(("reports/junit.xml", REPORT), ("log.txt", "x"))) == FAILED
 
 
+@pytest.mark.parametrize(
+    ("report", "name"),
+    [
+        ("\n<?xml version='1.0'?>" + cases("a"), "a"),
+        ("<s><testcase name='a'><failure message='\x1b[31mred'/></testcase></s>", "a"),
+        ("<?xml version='1.0' encoding='UTF-8'?><s><p v='\xe9'/>".encode("latin-1") + cases("a")[3:].encode(), "a"),
+        ("<?xml version='1.0' encoding='ISO-8859-1'?>".encode() + cases("caf\xe9").encode("latin-1"), "caf\xe9"),
+        (("<?xml version='1.0' encoding='UTF-16'?>" + cases("\u0121")).encode("utf-16"), "\u0121"),
+        ("\ufeff" + cases("\u0121"), "\u0121"),
+        (cases("pays").replace("name=", "classname='pays' name="), "pays"),
+    ],
+    ids=["blank_line", "colours", "another_encoding", "latin_1", "utf_16", "byte_order_mark", "group_is_name"],
+)
+def test_reports_that_are_slightly_wrong_name_their_tests(report: str | bytes, name: str) -> None:
+    """Reporters copy what a program printed; Jest's names each test twice."""
+    assert failed_tests(archive(("junit.xml", report))) == (name,)
+
+
 def test_names_are_one_printable_line_of_bounded_length() -> None:
     """Names are shown to people, and stored."""
     [name] = failed_tests(archive(("a.xml", cases("a&#10;b" + "c" * 999))))
