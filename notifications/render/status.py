@@ -37,7 +37,7 @@ from queue_engine.rules.priority import FairShare
 
 _SHOWN = 10
 _SHORT_SHA = 7
-_RUNNERS = re.compile(r"(?P<runner>.*): (?P<busy>\d+ of \d+ busy(?:, \d+ waited longer)?)", re.DOTALL)
+_RUNNERS = re.compile(r"(?P<runner>.*): (?P<busy>\d+ of \d+ busy)", re.DOTALL)
 """The details of `RUNNERS_BUSY`, as the engine writes them."""
 
 

@@ -21,6 +21,7 @@ from queue_engine.domain.policy import RunSlots
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import Engine
 from queue_engine.effects.notices import announce_blockers
+from queue_engine.planner.check_limits import check_deadline
 from queue_engine.rules.checks import needs_runner, required_checks
 
 _log = structlog.get_logger("imq.run_slots")
@@ -102,21 +103,28 @@ async def _full(
             continue
         if of_repository is None:
             of_repository = await _entries(engine, entry.repository)
+        now = engine.clock.now()
         runs: dict[object, list[Entry]] = {}
         for each in of_repository:
-            if each.status in _USING and each.number not in {entry.number, *ending}:
+            if each.number not in {entry.number, *ending} and _uses_runners(each, policy, now):
                 runs.setdefault(each.run.id, []).append(each)
         busy = 0
         for members in runs.values():
             needed = [await _needs(engine, each, capacity, policy, required) for each in members]
             busy += any(needed)
-        now = engine.clock.now()
         longer = [each for each in of_repository if _waits_longer(each, entry, capacity, now)]
         if busy + len(longer) >= capacity.runs:
-            words = f"{capacity.name}: {busy} of {capacity.runs} busy"
-            words += f", {len(longer)} waited longer" if longer else ""
+            # A free one for which others waited longer is theirs in a moment, and the comment stays as it is.
+            words = f"{capacity.name}: {capacity.runs} of {capacity.runs} busy"
             return _Full(words, frozenset(each.queue_id for each in longer))
     return None
+
+
+def _uses_runners(entry: Entry, policy: Policy, now: datetime) -> bool:
+    """Whether checks of an entry's run may be under way: a queue that is paused judges none, however long (P5)."""
+    run = entry.run
+    has_ended = bool(run.pending_checks) and {*run.pending_checks} <= {*run.completed_checks}
+    return entry.status in _USING and not has_ended and now <= check_deadline(run, policy)
 
 
 def _waits_longer(other: Entry, entry: Entry, capacity: RunSlots, now: datetime) -> bool:

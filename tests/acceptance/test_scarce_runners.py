@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from github_emulator import CISettings
+from tests.acceptance.commenting import say
 from tests.acceptance.project import total_at_most_ten
 from tests.acceptance.train_world import CANDIDATES
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World, a_world
@@ -120,6 +121,26 @@ async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path
             await world.pass_time(timedelta(minutes=1))
             assert await world.status(kernel) == "checking"
         await world.until(lambda: bool(kernel.merged and first.merged), within=CI_TIME * 8)
+
+
+@LAGS
+@pytest.mark.parametrize("way", ["ended", "lost"])
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
+async def test_paused_queue_keeps_no_runner_from_another_one(
+    tmp_path: Path, trains: str, way: str, lag: timedelta
+) -> None:
+    """P5: nothing judges its run meanwhile; the runner is free once its checks have reported, or their time is over."""
+    async with a_lab(tmp_path, trains, lag) as (world, gpu):
+        first, kernel = await one_with_the_runner_and_one_without(world, gpu, timedelta(seconds=10))
+        await say(world, first, "/pause", by="rhea")
+        if way != "ended":
+            address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
+            await world.pass_time(CI_TIME * 2)
+            world.app.webhook_url = address
+            assert await world.status(kernel) == "pending"
+        await world.until(lambda: bool(kernel.merged), within=CI_TIME * 4 if way == "ended" else timedelta(hours=3))
+        await say(world, first, "/resume", by="rhea")
+        await world.until(lambda: bool(first.merged), within=CI_TIME * 8)
 
 
 @LAGS
