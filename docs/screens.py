@@ -1,7 +1,7 @@
 """The comments that authors meet, as the running renderer writes them, quoted for the documents."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -144,6 +144,9 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
     "First in the queue": lambda: Screen(_notice(NoticeKind.UPDATING, 24)),
     "Waiting for its checks": lambda: Screen(_checking()),
     "A check failed, and IMQ reran it": lambda: Screen(_checking(), _EVENTS[:6]),
+    "A check that is listed as flaky failed, and IMQ reran it": lambda: Screen(
+        _checking(), (*_EVENTS[:5], _event("rerun", 28, checks=["test"], listed={"test": "2026-03-31"}))
+    ),
     "Landed, after a flaky check (its history unfolds)": lambda: Screen(_landed(), _EVENTS),
     "It passed alone, and fails together with what landed since": lambda: Screen(_together()),
     "A check failed": lambda: Screen(_failed(red=("test",))),
@@ -225,6 +228,9 @@ SCREENS: Mapping[str, Callable[[], Screen]] = {
         NoticeKind.ANSWERED, "try", ReplyKind.TRY_FAILED, head=_HEAD, on="main@89abcde", detail="test"
     ),
     "It broke the base branch after it landed": lambda: Screen(_landed().model_copy(update={"culprit": _CULPRIT})),
+    "Later runs contradict that it broke the base branch": lambda: Screen(
+        _landed().model_copy(update={"culprit": replace(_CULPRIT, outcome=CulpritOutcome.UNCERTAIN)})
+    ),
     "A refused command, where nothing is queued": lambda: _answered(
         NoticeKind.ANSWERED, "pause", ReplyKind.NOT_ALLOWED, accepted=False, needs="maintain", has="write"
     ),

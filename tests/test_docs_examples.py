@@ -10,7 +10,10 @@ from typing import Any
 import aiohttp
 
 from bot.api.app import PREFIX
+from docs.generate import ROOT
+from docs.screens import comments
 from github_emulator import CISettings
+from notifications.texts.reason_texts import NOT_READY, REASONS
 from queue_engine.core.observability import trace
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.store.tokens import TokenPolicy
@@ -133,6 +136,31 @@ _LOGIN, _CODE = "gAAAAABn...", "WDJB-MJHT"
 
 
 _HEAD, _DEAD = "8f14e45fceea167a5a36dedd4bea2543ffd1c0de", "5f0c6d1e9a7b4c3d8e2f1a0b9c8d7e6f"
+
+
+def test_comments_that_the_documents_quote_are_those_of_the_program() -> None:
+    """Word by word: each paragraph is one that IMQ renders, with other names, numbers, instants and commits."""
+    golden = (each.read_text(encoding="utf-8") for each in (ROOT / "tests/unit/notifications/golden").glob("*.md"))
+    reasons = (*REASONS.values(), *NOT_READY.values())
+    texts = [f"{each.sentence}\n**Next step for the author:** {each.next_step}" for each in reasons]
+    texts = [re.sub(r"\{\w+\}", "`name`", text) for text in texts]
+    shown = "\n".join(_words(line) for text in (*golden, *texts, comments()) for line in text.splitlines())
+    quoted = dict[str, str]()
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        text = re.sub(r"<!-- generated.*?<!-- end -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for quote in re.findall(r"(?:^>.*\n)+", text, re.MULTILINE):
+            plain = re.sub(r"^> ?", "", quote, flags=re.MULTILINE)
+            quoted |= {each: path.name for each in re.split(r"\n\s*\n|\n(?=- )", plain) if each.strip()}
+    assert len(quoted) > 50
+    assert not {each: name for each, name in quoted.items() if _words(each).rstrip(".") not in shown}
+
+
+def _words(text: str) -> str:
+    """A paragraph without what is different each time."""
+    line = re.sub(r"\[(`+[^`]*`+)\]\([^)]*\)", r"\1", re.sub(r"^(?:> ?)?(?:- )?", "", " ".join(text.split())))
+    line = re.sub(r"`(?:, `)+", "`", re.sub(r"(`+)[^`]*\1", "`", line))
+    line = re.sub(r"@[a-z]+(?: @[a-z]+)*", "@", re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d UTC)?", "0", line))
+    return re.sub(r"\b[0-9a-f]{7,40}\b|\d+", "0", line)
 
 
 def _form(value: Any) -> Any:
