@@ -27,7 +27,8 @@ def render_comment(
 ) -> str:
     """Render the comment: the notice, the replies to the last commands, and the folded history.
 
-    Replies older than the last change are left out, but not those that announce the result of a test. The comment stays well below GitHub's limit of 65,536 characters.
+    Replies older than the last change are left out, but not those that announce the result of a test. The comment stays
+    well below GitHub's limit of 65,536 characters.
     For a landed pull request all but the headline, and why IMQ closed it, is folded; not if it landed as not tested.
     """
     body = paragraphs(notice, mentions=True, events=events)

@@ -122,7 +122,7 @@ async def test_test_ends_in_a_repository_that_is_renamed_meanwhile(
 
 @pytest.mark.lagging
 async def test_test_of_one_that_is_queued_meanwhile_ends_at_the_update_of_imq(tmp_path: Path, lag: timedelta) -> None:
-    """P6: the comment announces the result until then, and nobody pushed."""
+    """P6: the comment announces the result until then, and blames no person."""
     async with a_train_world(tmp_path, trains="off", lag=lag) as world:
         (pull,) = await ready(world, "pull")
         world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")

@@ -42,7 +42,7 @@ def test_failed_tests_are_named_once_and_passed_ones_are_not() -> None:
         ("\n<?xml version='1.0'?>" + cases("a"), "a"),
         ("<s><testcase name='a'><failure message='\x1b[31mred'/></testcase></s>", "a"),
         ("<?xml version='1.0' encoding='UTF-8'?><s><p v='\xe9'/>".encode("latin-1") + cases("a")[3:].encode(), "a"),
-        ("<?xml version='1.0' encoding='ISO-8859-1'?>".encode() + cases("caf\xe9").encode("latin-1"), "caf\xe9"),
+        (b"<?xml version='1.0' encoding='ISO-8859-1'?>" + cases("caf\xe9").encode("latin-1"), "caf\xe9"),
         (("<?xml version='1.0' encoding='UTF-16'?>" + cases("\u0121")).encode("utf-16"), "\u0121"),
         ("\ufeff" + cases("\u0121"), "\u0121"),
         (cases("pays").replace("name=", "classname='pays' name="), "pays"),
