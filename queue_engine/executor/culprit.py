@@ -1,8 +1,8 @@
 """Search for the culprit: the landing since which the base fails a check that had passed for that landing.
 
-A failure on the commit of a landing, in the base's own CI, begins it. IMQ reruns the failed job once. If it fails again
-IMQ tests landed commits, one at a time, on branches that point at them: nothing is merged, and no other candidate waits
-for that. What a search knows is stored before each request, so that a job after a kill continues it.
+A failure on the commit of a landing, in the base's own CI, begins it. IMQ reruns the failed job once. Then it tests
+landed commits, one at a time, on branches that point at them: nothing is merged, and no other candidate waits for
+that. What a search knows is stored before each request, so that a job after a kill continues it.
 """
 
 from collections.abc import Sequence
@@ -237,16 +237,9 @@ class CulpritSteps:
         """Take the result of the test under way; without one, judge what is known, and begin the next test or end."""
         if search.testing is not None:
             return await self._take_result(search, search.testing)
-        last = search.results[-1]
-        if last.on_base and last.passed:
-            return await self._end(search, CulpritOutcome.FLAKE)
         verdict = judge_culprit(search, reverts=self._policy.culprit is CulpritPolicy.REVERT)
-        if verdict.named is not None and search.named is None:
-            search = replace(search, named=verdict.named, probability=verdict.probability)
-            if verdict.outcome is not CulpritOutcome.PUSHED:
-                await self._name(search)
-            if verdict.outcome is None:
-                return search
+        if verdict.named != search.named:
+            return await self._name(search, verdict)
         if verdict.outcome is not None:
             return await self._end(search, verdict.outcome, verdict=verdict)
         assert verdict.test is not None
@@ -324,11 +317,17 @@ class CulpritSteps:
             why = refusal.message
         _log.info("not_cleaned_up", repository=self._repository.full_name, what=test.branch, message=why)
 
-    async def _name(self, search: CulpritRecord) -> None:
-        """Name the culprit at once: further tests may confirm that, or contradict it."""
+    async def _name(self, search: CulpritRecord, verdict: CulpritResult) -> CulpritRecord:
+        """Name the culprit at once: further tests may confirm that. Take back the one whom they contradict."""
+        named = replace(search, named=verdict.named, probability=verdict.probability)
         async with self._engine.change() as change:
-            await change.tx.culprits.save(search)
-            await announce_culprit(change, self._queue, search, self._policy)
+            await change.tx.culprits.save(named)
+            if search.named is not None:
+                contradicted = replace(search, outcome=CulpritOutcome.UNCERTAIN)
+                await announce_culprit(change, self._queue, contradicted, self._policy)
+            if named.culprit is not None:
+                await announce_culprit(change, self._queue, named, self._policy)
+        return named
 
     async def _end(
         self, search: CulpritRecord, outcome: CulpritOutcome, *, verdict: CulpritResult | None = None

@@ -49,15 +49,15 @@ class CulpritResult:
 
 
 def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
-    """Judge the results, also after a culprit is named: until that is sure, or with `reverts` until runs agree."""
+    """Judge the results, also after a culprit is named: until that is sure, or with `reverts` until runs agree.
+
+    One that the results contradict is named no longer, and the search continues.
+    """
     last = len(search.commits) - 1
     found = posterior(last, search.results, search.history)
     likeliest = max(range(len(found)), key=found.__getitem__)
     most = 2 * ceil(log2(last + 2)) + _MORE
-    if search.named is not None:
-        if likeliest != search.named:
-            # It was too early to name it.
-            return CulpritResult(found, outcome=CulpritOutcome.UNCERTAIN)
+    if search.named == likeliest:
         return _named(search, found, most=most + _TO_AGREE, reverts=reverts)
     if found[likeliest] >= SURE:
         if likeliest == 0:
@@ -65,21 +65,25 @@ def judge_culprit(search: CulpritRecord, *, reverts: bool) -> CulpritResult:
         if likeliest > last:
             return CulpritResult(found, outcome=CulpritOutcome.FLAKE)
         if _failed_after_a_pass(search.results, likeliest):
-            if search.commits[likeliest].number is None:
-                return CulpritResult(found, named=likeliest, outcome=CulpritOutcome.PUSHED)
             return CulpritResult(found, named=likeliest)
     if search.runs >= most:
         return CulpritResult(found, outcome=CulpritOutcome.UNCERTAIN)
-    return CulpritResult(
-        found,
-        test=likeliest if found[likeliest] >= SURE else _most_informative(last, found, flake_rate(*search.history)),
-    )
+    if found[likeliest] >= SURE:
+        return CulpritResult(found, test=likeliest)
+    if search.results[-1].on_base and search.results[-1].passed:
+        # One green rerun leaves the tip about as likely broken as not; with a second one nothing is.
+        return CulpritResult(found, test=last)
+    return CulpritResult(found, test=_most_informative(last, found, flake_rate(*search.history)))
 
 
 def _named(search: CulpritRecord, found: tuple[float, ...], *, most: int, reverts: bool) -> CulpritResult:
     """Return what else to test, since a named culprit may be the wrong one; before a revert a fault may show seldom."""
     assert search.named is not None
     place, last = search.named, len(search.commits) - 1
+    if search.commits[place].number is None:
+        return CulpritResult(found, named=place, outcome=CulpritOutcome.PUSHED)
+    # Where the base's own rerun has passed, the base is green: a revert is left to people.
+    reverts = reverts and not any(each.on_base and each.passed for each in search.results)
     if search.runs >= most or (not reverts and found[place] >= SURE_TO_KEEP):
         return CulpritResult(found, named=place, outcome=CulpritOutcome.NAMED)
     if not reverts:

@@ -179,16 +179,16 @@ async def test_comment_that_names_a_culprit_says_what_reverts_it_without_a_comma
 
 @AT_LAG
 async def test_author_who_was_named_too_early_reads_that_without_reverts(tmp_path: Path, lag: timedelta) -> None:
-    """P5, P6: a job passed in spite of the fault, so the next landing seemed to have it. One more test shows it."""
+    """P5, P6: a job passed in spite of the fault, so the next landing seemed to have it. Then the right one is named."""
     async with a_bench(tmp_path, "name", trains=True, lag=lag) as bench:
         pulls = await bench.land("good", "bad", "other")
         bench.bad.add("bad.py")
         bench.missed_after = 2
         found = await bench.found()
-        assert found.outcome is CulpritOutcome.UNCERTAIN
+        assert (found.outcome, found.culprit) == (CulpritOutcome.NAMED, pulls[1].number)
         texts = [bench.world.comment(each) for each in pulls]
         assert ["Later runs contradict that: it is not known" in each for each in texts] == [False, False, True]
-        assert all("probability" not in each and "/revert" not in each for each in texts)
+        assert ["probability" in each and "/revert" in each for each in texts] == [False, True, False]
 
 
 async def test_base_that_is_repaired_while_a_culprit_is_confirmed_has_nothing_reverted(tmp_path: Path) -> None:
@@ -228,13 +228,25 @@ async def test_why_on_a_culprit_says_what_is_known_and_who_reverts_it(tmp_path: 
 @BOTH
 @AT_LAG
 async def test_flake_of_the_base_blames_no_change(tmp_path: Path, trains: bool, lag: timedelta) -> None:
-    """P5: the rerun passes, and no commit is tested."""
+    """P5: the rerun passes, and so does one test of the same commit."""
     async with a_bench(tmp_path, "name", trains=trains, lag=lag) as bench:
         pulls = await bench.land("a", "b")
         bench.flakes = 1
         found = await bench.found()
-        assert (found.outcome, found.named, found.tests) == (CulpritOutcome.FLAKE, None, 0)
+        assert (found.outcome, found.named, found.tests) == (CulpritOutcome.FLAKE, None, 1)
         assert all("probability" not in bench.world.comment(each) for each in pulls)
+
+
+async def test_rerun_that_misses_the_fault_ends_no_search_and_a_green_base_has_nothing_reverted(tmp_path: Path) -> None:
+    """P5: the base's own check is green then, so that the revert is left to people."""
+    async with a_bench(tmp_path, "revert", trains=True) as bench:
+        _, bad, _ = await bench.land("good", "bad", "other")
+        bench.bad.add("bad.py")
+        bench.missed_after = 1
+        found = await bench.found()
+        assert (found.outcome, found.culprit, found.revert) == (CulpritOutcome.NAMED, bad.number, None)
+        assert found.results[1].on_base
+        assert found.results[1].passed
 
 
 @BOTH

@@ -463,11 +463,29 @@ async def test_rerun_is_requested_once_and_waited_for(search: Search, refused: b
 
 
 @pytest.mark.parametrize("culprit", [CulpritPolicy.NAME, CulpritPolicy.REVERT])
-async def test_flake_of_the_base_ends_the_search_without_a_test(search: Search, culprit: CulpritPolicy) -> None:
-    """P5, P7: the rerun passed."""
+async def test_flake_of_the_base_ends_the_search_after_one_test_of_the_same_commit(
+    search: Search, culprit: CulpritPolicy
+) -> None:
+    """P5, P7: one green rerun may have missed the fault."""
     search.github.reports["base-1"].insert(0, report("ci", PASSED, run=11, workflow=1))
     found = await search.proceed(culprit, rerun_at=NOW)
-    assert (found.outcome, found.tests, search.github.wrote) == (CulpritOutcome.FLAKE, 0, [])
+    assert (found.outcome, found.testing) == (None, CommitCheck(1, BRANCH, NOW, published=True))
+    steps = await search.steps(culprit)
+    await steps.proceed(replace(found, testing=None, results=(*found.results, passed(1))))
+    assert [(each.outcome, each.tests) for each in await search.stored()] == [(CulpritOutcome.FLAKE, 1)]
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_culprit_that_results_contradict_is_taken_back_at_once_and_the_search_continues(
+    search: Search, failures: int
+) -> None:
+    """P5, P6: its author reads that, and the author of the right one is told once that is sure."""
+    commits = (BaseCommit("base-0"), BaseCommit("base-1", 1), BaseCommit("base-2", 2))
+    again = failed(1, on_base=False)
+    tests = (passed(), passed(1), failed(2, on_base=False), *[again] * failures)
+    found = await search.proceed(rerun_ended=True, named=2, commits=commits, results=(failed(2), failed(2), *tests))
+    assert (found.named, found.outcome, found.tests) == ([None, 1][failures - 1], None, 1)
+    assert await search.announced() == [CulpritOutcome.UNCERTAIN, None][:failures]
 
 
 async def land(search: Search, *landed: tuple[str, str]) -> None:

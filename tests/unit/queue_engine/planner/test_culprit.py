@@ -68,8 +68,6 @@ def searched(truth: Breakage, *, reverts: bool = True) -> Found:
     search = a_search(truth.length)
     rerun = CommitResult(truth.length, passed=not truth.fails(truth.length), at=NOW, on_base=True)
     search = replace(search, results=(*search.results, rerun))
-    if rerun.passed:
-        return Found(None, None, search.runs)
     runs = None
     while True:
         verdict = judge_culprit(search, reverts=reverts)
@@ -86,10 +84,13 @@ def searched(truth: Breakage, *, reverts: bool = True) -> Found:
 
 @pytest.mark.parametrize("seeds", [range(200), pytest.param(range(2000), marks=pytest.mark.long)])
 def test_seeded_breakages_name_the_right_culprit_and_revert_no_other(seeds: range) -> None:
-    """P5: at least 95 % right, no false revert, at most 2 + log2(n) runs in the median."""
+    """P5: at least 95 % right in each 200, no false revert, at most 2 + log2(n) runs in the median."""
     cases = [(truth.place, truth.length, searched(truth)) for truth in map(a_breakage, seeds)]
+    for first in range(0, len(cases), 200):
+        some = [(place, found) for place, length, found in cases[first : first + 200] if 1 <= place <= length]
+        assert sum(found.named == place for place, found in some) >= 0.95 * len(some)
     broken = [(place, found) for place, length, found in cases if 1 <= place <= length]
-    assert sum(found.named == place for place, found in broken) >= 0.95 * len(broken)
+    assert sum(found.named == place for place, found in broken) >= 0.98 * len(broken)
     blamed = [(place, found.named) for place, _, found in cases if found.named not in (None, place)]
     assert len(blamed) <= 0.03 * len(cases)
     assert [found for place, _, found in cases if found.reverted not in (None, place)] == []
@@ -104,7 +105,7 @@ def test_name_that_later_runs_contradict_does_not_stand(seeds: range) -> None:
     named = [(place, found.named) for place, _, found in cases if found.named is not None]
     assert sum(place != blamed for place, blamed in named) <= 0.01 * len(named)
     broken = [(place, found) for place, length, found in cases if 1 <= place <= length]
-    assert sum(found.named == place for place, found in broken) >= 0.93 * len(broken)
+    assert sum(found.named == place for place, found in broken) >= 0.97 * len(broken)
 
 
 @pytest.mark.parametrize("missed", [0.1, 0.3])
@@ -150,13 +151,28 @@ def test_environment_that_recovers_during_the_search_names_no_one() -> None:
     assert judge_culprit(fails, reverts=False).named == 1
 
 
+def test_other_culprit_is_named_in_place_of_one_that_results_contradict() -> None:
+    """P5, P6: at first no one is; then the results make the other one as sure."""
+    search = replace(a_search(2), named=2)
+    tests = [CommitResult(place, passed=passed, at=NOW) for place, passed in ((0, True), (1, True), (2, False))]
+    results = (*search.results * 2, *tests)
+    assert judge_culprit(replace(search, results=results), reverts=False).named == 2
+    failures = [(*results, *[CommitResult(1, passed=False, at=NOW)] * times) for times in (1, 2)]
+    found = [judge_culprit(replace(search, results=each), reverts=False) for each in failures]
+    assert [(each.named, each.test, each.outcome) for each in found] == [(None, 1, None), (1, None, None)]
+
+
 @pytest.mark.parametrize(
     ("results", "named", "test", "outcome", "agreed"),
     [
         ("f2b f0 f0 f0", None, None, CulpritOutcome.ENVIRONMENT, False),
-        ("f1b p0 p0 f1", None, None, CulpritOutcome.PUSHED, False),
+        ("f1b p0 p0 f1", 1, None, CulpritOutcome.PUSHED, False),
         ("f1b p1 f1 p1 f1 p1 f1 p1 f1 p1", None, None, CulpritOutcome.UNCERTAIN, False),
-        ("f1b p0 f1 p1 p1 p1 p1", 1, None, CulpritOutcome.UNCERTAIN, False),
+        ("f1b p0 f1 p1 p1 p1 p1", 1, None, CulpritOutcome.FLAKE, False),
+        ("f2b p0 p1 f2 p1 f1 f1", 2, 1, None, False),
+        ("p2b", None, 2, None, False),
+        ("p2b p2", None, None, CulpritOutcome.FLAKE, False),
+        ("p1b f1 p0 f1 p0 f1 p0 f1", 1, None, CulpritOutcome.NAMED, False),
         ("f1b f1 f1 p0 p0", 1, 1, None, False),
         ("f1b p0 p0 f1 f1", 1, 0, None, False),
         ("p0 f1 p0 f1 p1 p1", 1, 0, None, False),
