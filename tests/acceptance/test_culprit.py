@@ -179,7 +179,7 @@ async def test_comment_that_names_a_culprit_says_what_reverts_it_without_a_comma
 
 @AT_LAG
 async def test_author_who_was_named_too_early_reads_that_without_reverts(tmp_path: Path, lag: timedelta) -> None:
-    """P5, P6: a job passed in spite of the fault, so the next landing seemed to have it. Then the right one is named."""
+    """P5, P6: a job missed the fault, so the next landing seemed to have it. Then the right one is named."""
     async with a_bench(tmp_path, "name", trains=True, lag=lag) as bench:
         pulls = await bench.land("good", "bad", "other")
         bench.bad.add("bad.py")
