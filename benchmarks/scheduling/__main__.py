@@ -12,13 +12,23 @@ from benchmarks.scheduling.cells import Cell
 from benchmarks.scheduling.goals import FLAKY, FRESH_SEEDS, TUNING_SEEDS, goals, samples
 from benchmarks.scheduling.grid import cells, extra_cells, measure
 from benchmarks.scheduling.policies import POLICIES
-from benchmarks.scheduling.report import cell_name, costs_table, goals_table, losses_table, policies_table, slots_table
+from benchmarks.scheduling.report import (
+    cell_name,
+    costs_table,
+    goals_table,
+    losses_table,
+    policies_table,
+    runs_table,
+    slots_table,
+)
 
 _DOCUMENT = Path(__file__).parents[2] / "docs" / "scheduling.md"
 _COSTS = (
     "CI runs per landing where 40 pull requests are queued at once, mean of 20 queues. One by one, a failed check runs "
     "a second time, as IMQ has it. At the start IMQ knows nothing of the share that fails."
 )
+_OF_RUNS = range(101, 125)
+"""The seeds of `flaky.toml`."""
 _START = "<!-- measured: make bench-scheduling -->"
 
 
@@ -51,6 +61,8 @@ def main(full: bool, pulls: int, scenarios: int, write: bool) -> None:
     ]
     parts += ["### Fewer runs at once, and CI that flakes", f"{cell_name(FLAKY)}."]
     parts.append(slots_table(FLAKY, (1, 2, 3, 4), FRESH_SEEDS, pulls))
+    parts += ["### What comes of the runs", f"{cell_name(FLAKY)}, {len(_OF_RUNS)} seeds."]
+    parts.append(runs_table(FLAKY, _OF_RUNS, pulls))
     for name, cell in teams.items():
         rows = ((policy, measure(policy, cell, FRESH_SEEDS[0], pulls)) for policy in POLICIES)
         parts += [f"### {name[:1].upper()}{name[1:]}", f"{cell_name(cell)}.", policies_table(rows)]

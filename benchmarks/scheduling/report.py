@@ -1,15 +1,17 @@
 """Write what was measured into `docs/scheduling.md`."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from benchmarks.scheduling.cells import Cell
+from benchmarks.scheduling.cells import Cell, DrawnTruth
 from benchmarks.scheduling.goals import Goal, Sample
 from benchmarks.scheduling.grid import UNLIMITED, Measured, mean_ratio, measure
-from benchmarks.scheduling.policies import ORACLE, OURS
+from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES
 from benchmarks.scheduling.scenarios import runs_per_landing
 from bot.cli.replay.replays import REFERENCE
+from bot.cli.replay.simulation import Simulation
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -88,6 +90,57 @@ def slots_table(cell: Cell, slots: Sequence[int], seeds: Sequence[int], pulls: i
     return table(
         ("runs at once", "runs per landing", "innocents per 100", f"p95 over the oracle's at C {cell.slots}"), rows
     )
+
+
+class _Outcomes(Simulation):
+    """A simulation that counts what came of each run."""
+
+    def __init__(self, policy: str, cell: Cell, seed: int, pulls: int) -> None:
+        truth = DrawnTruth(cell, seed)
+        super().__init__(truth, POLICIES[policy](truth), pulls)
+        self._good: dict[int, bool] = {}
+        self._ended: set[int] = set()
+        self._landed: set[int] = set()
+
+    def _happen(self, kind: str, number: int) -> bool:
+        if kind == "end" and number in self._active:
+            self._ended.add(number)
+        return super()._happen(kind, number)
+
+    def _start(self, content: tuple[int, ...]) -> None:
+        super()._start(content)
+        self._good[self._order] = self.truth.good(content, self._landed_set)
+
+    def _land(self, number: int) -> None:
+        super()._land(number)
+        self._landed.add(number)
+
+    def counted(self) -> Counter[str]:
+        """Simulate, and return how many runs had each outcome."""
+        self.run()
+        return Counter(self._outcome(number) for number in self._runs)
+
+    def _outcome(self, number: int) -> str:
+        run = self._runs[number]
+        if number not in self._ended:
+            return "cancelled: its outcome was known, or what lies beneath it failed"
+        if run.passes:
+            return "passed, and landed" if number in self._landed else "passed, and landed with another run"
+        if self._good[number]:
+            return "flaked"
+        return "failed: a bad one alone" if len(run.content) == 1 else "failed: a bad one among others"
+
+
+def runs_table(cell: Cell, seeds: Sequence[int], pulls: int) -> str:
+    """Return what came of the runs, for each landing, of ours and of the oracle."""
+    counts = dict[str, Counter[str]]()
+    for policy in (OURS, ORACLE):
+        found = (_Outcomes(policy, cell, seed, pulls) for seed in seeds)
+        counts[policy] = sum(((each.counted() + Counter(landed=len(each.outcome.order))) for each in found), Counter())
+    landed = {policy: count.pop("landed") for policy, count in counts.items()}
+    rows = [(name, *(f"{counts[each][name] / landed[each]:.2f}" for each in counts)) for name in sorted(counts[OURS])]
+    rows.append(("all", *(f"{counts[each].total() / landed[each]:.2f}" for each in counts)))
+    return table(("what came of a run", *(f"{policy}: runs per landing" for policy in counts)), rows)
 
 
 def losses_table(found: Sequence[Sample]) -> str:

@@ -48,11 +48,11 @@ _MOST_YIELDS = 9
 _LOST_BENEATH = 0.25
 """A run is cancelled when what lies beneath its own members is good by less than this chance.
 
-Near its end less is enough: a run in its place would begin anew, and end later.
+Near its end less is enough: another run in its place would end later.
 """
 
-_ENDS_SOON = 0.5
-"""From this share of a usual run on, the suspects in a run wait for its end: mostly that saves a run of their own."""
+_ENDS_SOON = 0.67
+"""From this share of a usual run on, the suspects in a run wait for its end: that may save a run of their own."""
 
 _LIKELY = 0.5
 

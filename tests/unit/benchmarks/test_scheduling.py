@@ -10,7 +10,7 @@ from benchmarks.scheduling.cells import Cell, DrawnTruth
 from benchmarks.scheduling.goals import Goal, goals, samples
 from benchmarks.scheduling.grid import cells, measure, saturated
 from benchmarks.scheduling.policies import ORACLE, OURS, POLICIES
-from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table
+from benchmarks.scheduling.report import costs_table, goals_table, losses_table, policies_table, runs_table
 from bot.cli.replay.replays import REFERENCE
 from bot.cli.replay.simulation import Simulation
 
@@ -80,12 +80,24 @@ def test_report_has_every_goal_policy_and_losing_cell(monkeypatch: pytest.Monkey
     assert losses_table(found).startswith("| cell |")
 
 
+def test_each_run_has_one_outcome_in_the_table() -> None:
+    """The sum is what the other tables have as runs per landing; the oracle tests nothing bad."""
+    ours, oracle = (measure(each, BUSY, 3, 120).runs_per_landing for each in (OURS, ORACLE))
+    rows = [line.strip("| ").split(" | ") for line in runs_table(BUSY, (3,), 120).splitlines()[2:]]
+    assert rows[-1] == ["all", f"{ours:.2f}", f"{oracle:.2f}"]
+    assert sum(float(row[1]) for row in rows[:-1]) == pytest.approx(ours, abs=0.03)
+    found = {row[0]: row for row in rows}
+    assert found["failed: a bad one alone"][2] == found["failed: a bad one among others"][2] == "0.00"
+    assert float(found["failed: a bad one among others"][1]) > 0.1
+    assert float(found["passed, and landed"][2]) > 0.5
+
+
 def test_command_writes_what_it_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Into the document, below what people wrote; the exit code names a miss that the bound leaves room for."""
     document, start = tmp_path / "scheduling.md", command._START
     document.write_text(f"By people.\n\n{start}\n\nOf the last time.\n")
     monkeypatch.setattr("benchmarks.scheduling.goals._QUEUES", 1)
-    tiny = {"cells": lambda full: list(cells(full))[:2], "FRESH_SEEDS": (3,), "TUNING_SEEDS": (5,)}
+    tiny = {"cells": lambda full: list(cells(full))[:2], "FRESH_SEEDS": (3,), "TUNING_SEEDS": (5,), "_OF_RUNS": (3,)}
     costs = {"costs_table": lambda _, slots, shares, __: costs_table(4, slots[:1], shares[:2], range(2))}
     for name, value in {**tiny, **costs, "_DOCUMENT": document}.items():
         monkeypatch.setattr(command, name, value)

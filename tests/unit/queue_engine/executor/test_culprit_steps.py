@@ -479,7 +479,7 @@ async def test_flake_of_the_base_ends_the_search_after_one_test_of_the_same_comm
 async def test_culprit_that_results_contradict_is_taken_back_at_once_and_the_search_continues(
     search: Search, failures: int
 ) -> None:
-    """P5, P6: its author reads that, and the author of the right one is told once that is sure."""
+    """P5, P6: its author reads that. The right one is named once it is sure."""
     commits = (BaseCommit("base-0"), BaseCommit("base-1", 1), BaseCommit("base-2", 2))
     again = failed(1, on_base=False)
     tests = (passed(), passed(1), failed(2, on_base=False), *[again] * failures)

@@ -292,7 +292,7 @@ def beside_a_failure(times: int, fails: float = 0.1) -> Trains:
 def test_suspect_waits_for_a_run_with_it_that_ends_soon_and_does_not_hang() -> None:
     """If that run passes, it clears the suspect; a run of the suspect alone would be lost."""
     state = beside_a_failure(1, fails=0.2)
-    shares = (0.0, 0.4, 0.5, 1.9, 2.0)
+    shares = (0.0, 0.6, 0.7, 1.9, 2.0)
     started = [[each.content for each in plan(state, USUAL * share).start] for share in shares]
     assert started == [[(1,)], [(1,)], [], [], [(1,)]]
 
