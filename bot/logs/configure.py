@@ -108,6 +108,8 @@ def configure(
     # these lines would hide the few that tell an operator whether the first start went well.
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     logging.getLogger("alembic.runtime.migration").setLevel(logging.NOTSET if level == "debug" else logging.WARNING)
+    # It raises an error of a statement, and warns of what follows from it: a line for each transaction of an outage.
+    logging.getLogger("psycopg").setLevel(logging.NOTSET if level == "debug" else logging.ERROR)
     for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.INFO)
     structlog.configure(

@@ -106,6 +106,15 @@ def test_debug_level_shows_no_statements_of_the_databases_driver() -> None:
     assert [line["event"] for line in _lines(stream)] == ["broken"]
 
 
+@pytest.mark.parametrize(("level", "lines"), [("info", 0), ("debug", 1)])
+def test_what_postgres_driver_ignores_is_logged_for_debugging_only(level: str, lines: int) -> None:
+    """On a full disk it warns in each transaction, beside the error that it raises."""
+    stream = io.StringIO()
+    configure(level, "json", stream)
+    logging.getLogger("psycopg").warning("error ignored terminating %s", "pipeline")
+    assert len(_lines(stream)) == lines
+
+
 def test_level_hides_what_is_below() -> None:
     """Debug lines, one per request to GitHub, are for those who ask for them."""
     stream = io.StringIO()
