@@ -187,18 +187,17 @@ class GitHubReads(OwnWrites):
 
     async def pull_request(self, repository: Repository, number: int) -> PullRequest:
         """Compare state, head and labels, and add the recent webhooks."""
-        ask = partial(self._github.pull_request, repository, number)
-        pull = await self._compared(repository, of_pull(number), ask, outdated_pull, PULL)
-        known = await self._facts.about(repository.id, {of_pull(number)})
-        return replace(pull, reported=await self._webhooks_since(known.get(of_pull(number), ())))
+        ask, subject = partial(self._github.pull_request, repository, number), of_pull(number)
+        pull, known = await self._with_facts(repository, subject, ask, outdated_pull, PULL)
+        return replace(pull, reported=await self._webhooks_since(known.get(subject, ())))
 
     async def snapshot(
         self, repository: Repository, number: int, *, login: str | None, head_sha: str | None = None
     ) -> Snapshot:
         """Compare the pull request's state, head, labels and reviews, and the tip of its base."""
         ask = partial(self._github.snapshot, repository, number, login=login, head_sha=head_sha)
-        taken = await self._compared(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT)
-        return await self._with_webhooks(repository, taken)
+        taken, known = await self._with_facts(repository, of_pull(number), ask, outdated_snapshot, SNAPSHOT, also=_base)
+        return await self._with_webhooks(repository, taken, known)
 
     async def snapshots(self, repository: Repository, requests: Sequence[SnapshotRequest]) -> Mapping[int, Snapshot]:
         """Compare each as `snapshot` does, and leave out those that are outdated, or would be."""
@@ -206,13 +205,14 @@ class GitHubReads(OwnWrites):
         current: dict[int, Snapshot] = {}
         for number, taken in (await self._github.snapshots(repository, asked)).items():
             subject = of_pull(number)
-            known, now = (await self._facts.about(repository.id, {subject})).get(subject, ()), self._clock.now()
+            facts, now = await self._facts.about(repository.id, {subject, _base(taken)}), self._clock.now()
+            known = facts.get(subject, ())
             if why := outdated_snapshot(taken, known, now):
                 self._outdated(repository, subject, why, SNAPSHOT)
                 continue
             self._lag.current(repository.id, SNAPSHOT, subject, known, now)
             with suppress(StaleRead):
-                current[number] = await self._with_webhooks(repository, taken)
+                current[number] = await self._with_webhooks(repository, taken, facts)
         return current
 
     async def latest_pull_requests(self, repository: Repository) -> tuple[PullRequest, ...]:
@@ -342,10 +342,25 @@ class GitHubReads(OwnWrites):
         *,
         named: Collection[str] = (),
     ) -> T:
-        """Read, and compare the answer with known facts.
+        """Read, and compare the answer with known facts. Raises what `_with_facts` does."""
+        answer, _ = await self._with_facts(repository, subject, ask, outdated, kind, named=named)
+        return answer
 
-        Raises StaleRead if they contradict each other, and ReadLagError where reads of this kind lag so far that they
-        would. `named` are further subjects that a 404 may be about.
+    async def _with_facts(
+        self,
+        repository: Repository,
+        subject: str,
+        ask: Callable[[], Awaitable[T]],
+        outdated: Contradiction[T],
+        kind: ReadKind | None = None,
+        *,
+        named: Collection[str] = (),
+        also: Callable[[T], str] | None = None,
+    ) -> tuple[T, Mapping[str, Sequence[Known]]]:
+        """Read, compare the answer with known facts, and return these, too.
+
+        `named` are further subjects that a 404 may be about; `also` names another one of which facts are loaded. Raises
+        StaleRead for a contradiction, and ReadLagError where reads of this kind lag so far that there would be one.
         """
         if kind is not None and (wait := await self._early(repository, kind, subject)):
             raise ReadLagError(f"GitHub does not show yet what a webhook reported of {subject}", retry_after=wait)
@@ -359,14 +374,15 @@ class GitHubReads(OwnWrites):
                     raise self._outdated(repository, subject, words, kind) from missing
                 raise
         if outdated is _never and kind is None:
-            return answer
-        known = (await self._facts.about(repository.id, {subject})).get(subject, ())
-        now = self._clock.now()
+            return answer, {}
+        subjects = {subject} if also is None else {subject, also(answer)}
+        facts, now = await self._facts.about(repository.id, subjects), self._clock.now()
+        known = facts.get(subject, ())
         why = outdated(answer, known, now)
         if why is None:
             if kind is not None:
                 self._lag.current(repository.id, kind, subject, known, now)
-            return answer
+            return answer, facts
         for forget in answers:
             forget()
         raise self._outdated(repository, subject, why, kind)
@@ -380,14 +396,14 @@ class GitHubReads(OwnWrites):
         own = await self._github.own_login()
         return tuple(one for one in states if not (one in removals and one.by == own))
 
-    async def _with_webhooks(self, repository: Repository, taken: Snapshot) -> Snapshot:
+    async def _with_webhooks(
+        self, repository: Repository, taken: Snapshot, known: Mapping[str, Sequence[Known]]
+    ) -> Snapshot:
         """Add the recent webhooks. Raises StaleRead for an older tip of the base branch than a known one."""
-        pull, tip = taken.pull, taken.base_tip
-        subject, base = of_pull(pull.number), of_branch(pull.base_branch)
-        known, now = await self._facts.about(repository.id, {subject, base}), self._clock.now()
+        pull, tip, base, now = taken.pull, taken.base_tip, _base(taken), self._clock.now()
         if tip is not None and (why := outdated_tip(pull.base_branch, tip, known.get(base, ()), now)):
             raise self._outdated(repository, base, why)
-        reported = await self._webhooks_since(known.get(subject, ()))
+        reported = await self._webhooks_since(known.get(of_pull(pull.number), ()))
         return replace(taken, pull=replace(pull, reported=reported))
 
     async def _early(self, repository: Repository, kind: ReadKind, subject: str) -> timedelta:
@@ -404,6 +420,10 @@ class GitHubReads(OwnWrites):
         _log.info("outdated_read", repository=repository.full_name, subject=subject, why=why)
         self._meter.count("outdated_reads", of=subject.partition(" ")[0])
         return StaleRead(f"GitHub's answer is older than a known fact: {why}")
+
+
+def _base(taken: Snapshot) -> str:
+    return of_branch(taken.pull.base_branch)
 
 
 def _never(answer: object, known: Sequence[Known], now: datetime) -> None:

@@ -10,6 +10,7 @@ GitHub. What people type is read generously: a line that does not count lets a p
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from queue_engine.domain.facts import LandingState, PullRequest, RequiredLanding
@@ -45,6 +46,7 @@ _ENDS = {
 }
 
 
+@lru_cache(8)
 def order_lines(body: str) -> tuple[str, ...]:
     """Return the lines of a description that name other pull requests, of either kind."""
     return counting_lines(_AS_CODE.sub(r"\1", body), lambda line: _KEY.match(line) is not None, most=MOST + 1)

@@ -25,13 +25,16 @@ def merge_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> Merge
 
     None also if labels name two methods, or if GitHub cannot rebase the commits and only a rebase is left.
     """
-    if len(set(_asked(pull.labels, policy).values())) > 1:
+    asked: set[MergeMethod | None] = {*_asked(pull.labels, policy).values()} or {policy.merge.method}
+    if len(asked) > 1:
         return None
-    allowed = [method for method in pull.methods if _leaves(rules, method) and _is_possible(pull, method)]
-    wanted = wanted_method(pull.labels, policy)
-    if wanted is None:
-        return allowed[0] if allowed else None
-    return wanted if wanted in allowed else None
+    refused = {MergeMethod.MERGE} if rules.linear_history else set[MergeMethod]()
+    # GitHub does not sign the commits that it rebases.
+    if rules.signatures or pull.rebaseable is False:
+        refused.add(MergeMethod.REBASE)
+    permitted = pull.methods if rules.methods is None else rules.methods
+    allowed = (each for each in pull.methods if each in permitted and each not in refused)
+    return next((each for each in allowed if asked <= {None, each}), None)
 
 
 def no_method(pull: PullRequest, rules: BranchRules, policy: Policy) -> tuple[Reason, str | None]:
@@ -75,18 +78,4 @@ def commit_message(
         queued_by=queued_by,
         reviewers=reviewers,
         trailer=policy.merge.queued_by,
-    )
-
-
-def _is_possible(pull: PullRequest, method: MergeMethod) -> bool:
-    """Whether GitHub can merge by this method, as far as it says so beforehand."""
-    return method is not MergeMethod.REBASE or pull.rebaseable is not False
-
-
-def _leaves(rules: BranchRules, method: MergeMethod) -> bool:
-    """Whether the branch's rules allow this method. GitHub does not sign the commits that it rebases."""
-    if rules.methods is not None and method not in rules.methods:
-        return False
-    return not (
-        (rules.linear_history and method is MergeMethod.MERGE) or (rules.signatures and method is MergeMethod.REBASE)
     )

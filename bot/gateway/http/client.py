@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -46,7 +47,7 @@ def owner_and_repo(repository: Repository) -> dict[str, str]:
     return {"owner": repository.owner, "repo": repository.name}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """A request: a method, a URL template as in GitHub's documentation, and its variables.
 
@@ -71,7 +72,7 @@ class Call:
     answered_with: frozenset[int] = frozenset()
     """Statuses from 300 on that come with an answer of the endpoint, which has `details`; otherwise it is a refusal."""
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         """Whether it changes nothing, like IMQ's GraphQL queries, which are POST requests. A mutation is a write."""
         if self.template == GRAPHQL:
@@ -83,12 +84,12 @@ class Call:
         """Whether GitHub documents 405 or 409 for it: merges, and workflow runs that have ended."""
         return not self.reads and any(part in self.template for part in ("/merge", "/cancel"))
 
-    @property
+    @cached_property
     def resource(self) -> str:
         """Return GitHub's name of the primary limit that it counts against."""
         return "graphql" if self.template == GRAPHQL else "core"
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Return its name in metrics: the method and the template's path."""
         return f"{self.method} {self.template.partition('{?')[0].partition('?')[0]}"

@@ -157,7 +157,10 @@ def _utc(value: datetime) -> datetime:
 
 
 def _text_of(value: datetime | None) -> str | None:
-    return None if value is None else _utc(value).isoformat(" ", "microseconds").removesuffix(_ZONE)
+    if value is None:
+        return None
+    # Nearly all are in UTC already.
+    return (value if value.tzinfo is UTC else _utc(value)).isoformat(" ", "microseconds").removesuffix(_ZONE)
 
 
 def _instant_of(text: str | None) -> datetime | None:
@@ -405,7 +408,7 @@ def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, p
 
 
 def _begin(connection: PoolProxiedConnection) -> None:
-    cast(FileTransaction, connection.dbapi_connection).begin()
+    cast(FileTransaction, connection.dbapi_connection).begins = True
 
 
 def _connect_privately(file: str, **arguments: Any) -> aiosqlite.Connection:
@@ -514,10 +517,20 @@ _Outcome: TypeAlias = tuple[Any, int, int | None, list[Any]]
 """The description of a result, its row count, the last inserted row, and all rows."""
 
 
+def _runs(method: Callable[..., sqlite3.Cursor]) -> Callable[..., None]:
+    def run(self: "_Cursor", sql: str, parameters: Any = ()) -> None:
+        connection = self._connection
+        outcome = connection.order(partial(connection.outcome, method, sql, parameters))
+        self.description, self.rowcount, self.lastrowid, self._rows = outcome
+
+    return run
+
+
 class _Cursor:
-    """Runs a statement and keeps its rows."""
+    """Runs a statement, or one for each of several parameters, and keeps its rows."""
 
     server_side = False
+    execute, executemany = _runs(sqlite3.Connection.execute), _runs(sqlite3.Connection.executemany)
 
     def __init__(self, connection: "FileTransaction") -> None:
         self._connection = connection
@@ -525,13 +538,6 @@ class _Cursor:
         self.description: Any = None
         self.rowcount = -1
         self.lastrowid: int | None = None
-
-    def execute(self, sql: str, parameters: Any = ()) -> None:
-        self._run(sqlite3.Connection.execute, sql, parameters)
-
-    def executemany(self, sql: str, parameters: Sequence[Any]) -> None:
-        """Run a statement once for each of these parameters."""
-        self._run(sqlite3.Connection.executemany, sql, parameters)
 
     def fetchone(self) -> Any:
         """Take the next row; None after the last."""
@@ -554,10 +560,6 @@ class _Cursor:
     async def _async_soft_close(self) -> None:
         """SQLAlchemy awaits this; the driver's cursor was closed when it had run."""
 
-    def _run(self, method: Callable[..., sqlite3.Cursor], sql: str, parameters: Any) -> None:
-        outcome = self._connection.order(partial(self._connection.outcome, method, sql, parameters))
-        self.description, self.rowcount, self.lastrowid, self._rows = outcome
-
 
 class FileTransaction(AsyncAdapt_aiosqlite_connection):
     """A connection to SQLite that begins its transaction with the first statement, and reads each result whole.
@@ -567,19 +569,15 @@ class FileTransaction(AsyncAdapt_aiosqlite_connection):
     one order begins the transaction if need be, runs the statement and reads all of its rows.
     """
 
-    __slots__ = ("_begins", "_opening")
+    __slots__ = ("_opening", "begins")
     _cursor_cls = _Cursor  # type: ignore[assignment]  # it has what SQLAlchemy calls
 
     def __init__(self, dbapi: Any, connection: aiosqlite.Connection, opening: str) -> None:
         """`opening` is the statement that begins each transaction."""
         super().__init__(dbapi, connection)  # type: ignore[arg-type]  # typed for a protocol of cursors
         self._opening = opening
-        self._begins = False
-        """Whether the next statement is the first of a transaction."""
-
-    def begin(self) -> None:
-        """Begin a transaction with the next statement."""
-        self._begins = True
+        self.begins = False
+        """Whether the next statement is the first of a transaction, and begins it."""
 
     def order(self, work: Callable[[], Any]) -> Any:
         """Have the thread do this, and return what it returns."""
@@ -591,9 +589,9 @@ class FileTransaction(AsyncAdapt_aiosqlite_connection):
     def outcome(self, method: Callable[..., sqlite3.Cursor], sql: str, parameters: Any) -> _Outcome:
         """Run a statement and read its result; in the thread."""
         connection = self._connection._conn
-        if self._begins:
+        if self.begins:
             connection.execute(self._opening)
-            self._begins = False
+            self.begins = False
         cursor = method(connection, sql, parameters)
         rows = cursor.fetchall() if cursor.description else []
         cursor.close()
@@ -611,5 +609,5 @@ class FileTransaction(AsyncAdapt_aiosqlite_connection):
 
     def _is_unused(self) -> bool:
         """Whether nothing has run in this transaction, or the connection was closed."""
-        unused, self._begins = self._begins, False
+        unused, self.begins = self.begins, False
         return unused or not self._connection._connection
