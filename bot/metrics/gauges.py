@@ -27,12 +27,10 @@ from bot.metrics import Metrics
 from bot.metrics.families import FAMILIES, PREFIX
 from queue_engine.core.concurrency.request_context import RequestPriority
 from queue_engine.core.concurrency.slots import SlotsStatus
-from queue_engine.core.jobs.job import JobStatus
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.model import EntryStatus
 from queue_engine.store import Store
 from queue_engine.store.departures import day_of
-from queue_engine.store.figures import JobFigures, OutboxFigures, ProcessReport, QueueFigures
+from queue_engine.store.figures import ProcessReport
 
 ROLES = ("run", "web", "worker")
 """The commands that start a process."""
@@ -87,43 +85,9 @@ def remaining(budget: Budget, now: datetime) -> int:
     return budget.limit if budget.resets_at <= now else budget.remaining
 
 
-def database_gauges(
-    jobs: JobFigures, queues: QueueFigures, outbox: OutboxFigures, roles: Mapping[str, int], now: datetime
-) -> list[Metric]:
-    """Return the gauges of the database. `roles` are the running processes."""
-
-    def age(since: datetime | None) -> float:
-        return 0.0 if since is None else max(0.0, (now - since).total_seconds())
-
-    return [
-        _single("database_up", 1),
-        _labeled("processes", {(role,): roles.get(role, 0) for role in ROLES}),
-        _labeled("jobs", {(kind, JobStatus(status).lower()): count for (kind, status), count in jobs.stored.items()}),
-        _single("jobs_oldest_due_seconds", age(jobs.due_since)),
-        _labeled("dead_letters", {(kind,): count for kind, count in jobs.dead.items()}),
-        _single("dead_letters_retryable", jobs.dead_retryable),
-        _single("dead_letters_last_hour", jobs.dead_lately),
-        _single("dead_letters_oldest_seconds", age(jobs.dead_since)),
-        _single("queues", queues.queues),
-        _single("queues_paused", queues.paused),
-        _single("queues_oldest_due_seconds", age(queues.due_since)),
-        _single("front_oldest_seconds", age(queues.front_since)),
-        _labeled("queue_entries", {(status.value,): queues.entries.get(status, 0) for status in _WAITING}),
-        _single("queue_depth_max", queues.deepest),
-        _single("held_pull_requests", queues.held),
-        _single("not_ready_pull_requests", queues.not_ready),
-        _single("outbox_waiting", outbox.waiting),
-        _single("outbox_oldest_due_seconds", age(outbox.due_since)),
-        _single("outbox_late", outbox.late),
-    ]
-
-
 def database_down_gauges() -> list[Metric]:
     """Return the gauges while the database does not answer."""
     return [_single("database_up", 0)]
-
-
-_WAITING = (EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY)
 
 
 def _single(name: str, value: float) -> Metric:
@@ -324,12 +288,13 @@ class ProcessReporter:
     async def _read(self) -> list[Metric]:
         now = self._clock.now()
         async with self._store.reading() as tx:
-            jobs = await tx.figures.of_jobs(now)
-            queues = await tx.figures.of_queues(now)
-            outbox = await tx.figures.of_outbox(now)
+            read = tx.figures
+            stored = await read.of_jobs(now) | await read.of_queues(now) | await read.of_outbox(now)
             others = [report for report in await tx.processes.all(now) if report.owner != self._owner]
         roles = Counter([self._role, *(str(report.status.get("role")) for report in others)])
-        return merged(database_gauges(jobs, queues, outbox, roles, now), *map(_parse_metrics, others))
+        stored |= {"database_up": 1, "processes": {(role,): roles[role] for role in ROLES}}
+        database = (_labeled(name, each if isinstance(each, Mapping) else {(): each}) for name, each in stored.items())
+        return merged(database, *map(_parse_metrics, others))
 
 
 def _parse_metrics(report: ProcessReport) -> list[Metric]:

@@ -10,7 +10,6 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     FromClause,
-    Select,
     Subquery,
     and_,
     bindparam,
@@ -37,65 +36,36 @@ LATELY = timedelta(hours=1)
 """How long a dead letter counts as recent."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFigures:
-    """The job store: jobs by kind and status, and since when the longest due job waits."""
+Gauges = dict[str, float | Mapping[tuple[str, ...], float]]
+"""Gauges by the names of `bot.metrics.families`: a number, or one for each combination of labels. Ages are seconds."""
 
-    stored: Mapping[tuple[str, str], int]
-    due_since: datetime | None
-    dead: Mapping[str, int]
-    dead_retryable: int
-    dead_lately: int
-    dead_since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class QueueFigures:
-    """All queues together; `paused` counts queues that a person has to resume, `deepest` is the greatest depth.
-
-    `front_since` is when the oldest front became first in its queue, over all queues without a blocker.
-    """
-
-    queues: int
-    paused: int
-    due_since: datetime | None
-    entries: Mapping[str, int]
-    deepest: int
-    held: int
-    not_ready: int
-    front_since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxFigures:
-    """The items that wait to be sent to GitHub."""
-
-    waiting: int
-    due_since: datetime | None
-    late: int = 0
-    """Comments and check runs that a limit of GitHub's has held for long, or that no dispatcher has taken."""
+_WAITING = (EntryStatus.PENDING, EntryStatus.UPDATING, EntryStatus.CHECKING, EntryStatus.READY)
 
 
 class Figures(TableStore):
     """The figures, on one connection; in a read-only transaction all are of one instant."""
 
-    async def of_jobs(self, now: datetime) -> JobFigures:
+    async def of_jobs(self, now: datetime) -> Gauges:
         """Count jobs and dead letters."""
         stored = select(jobs.c.kind, jobs.c.status, func.count()).group_by(jobs.c.kind, jobs.c.status)
         dead_letters = DeadLetters(self._connection)
         dead = select(failed_jobs.c.job_type, func.count()).group_by(failed_jobs.c.job_type)
         pending = and_(jobs.c.status == JobStatus.PENDING, jobs.c.not_before <= now)
-        return JobFigures(
-            stored={(kind, status): count for kind, status, count in await self._connection.execute(stored)},
-            due_since=await self._earliest(jobs.c.not_before, pending),
-            dead=await self._by_name(dead),
-            dead_retryable=await dead_letters.count(retryable=True),
-            dead_lately=await self._count(failed_jobs, failed_jobs.c.failed_at > now - LATELY),
-            dead_since=await dead_letters.oldest(),
-        )
+        found = await self._connection.execute(stored)
+        return {
+            "jobs": {(kind, JobStatus(status).lower()): count for kind, status, count in found},
+            "jobs_oldest_due_seconds": await self._age(now, jobs.c.not_before, pending),
+            "dead_letters": {(kind,): count for kind, count in await self._connection.execute(dead)},
+            "dead_letters_retryable": await dead_letters.count(retryable=True),
+            "dead_letters_last_hour": await self._count(failed_jobs, failed_jobs.c.failed_at > now - LATELY),
+            "dead_letters_oldest_seconds": await self._age(now, failed_jobs.c.failed_at),
+        }
 
-    async def of_queues(self, now: datetime) -> QueueFigures:
-        """Count queues, entries with room, and entries that wait for room."""
+    async def of_queues(self, now: datetime) -> Gauges:
+        """Count queues, entries with room, and entries that wait for room.
+
+        Paused are queues that a person has to resume. The oldest front is that of all queues without a blocker.
+        """
         found = (
             select(runs.c.state, runs.c.trigger, func.count())
             .select_from(outerjoin(entries, runs, runs.c.id == entries.c.run_id))
@@ -107,40 +77,38 @@ class Figures(TableStore):
             with_room[EntryStatus.of(Run(state=state and RunState(state), trigger=trigger))] += count
         depths = select(func.count().label("depth")).where(WITH_ROOM).group_by(entries.c.queue_id).subquery()
         free = or_(queues.c.leased_until.is_(None), queues.c.leased_until <= now)
-        due = and_(queues.c.due_at <= now, free)
-        return QueueFigures(
-            queues=await self._count(queues),
-            paused=await self._count(queues, PAUSED_UNTIL_RESUMED),
-            due_since=await self._earliest(queues.c.due_at, due),
-            entries=with_room,
-            deepest=await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
-            held=await self._count(entries, HELD),
-            not_ready=await self._count(entries, NOT_READY),
-            front_since=await self._earliest(_fronts(now).c.since),
-        )
+        return {
+            "queues": await self._count(queues),
+            "queues_paused": await self._count(queues, PAUSED_UNTIL_RESUMED),
+            "queues_oldest_due_seconds": await self._age(now, queues.c.due_at, queues.c.due_at <= now, free),
+            "front_oldest_seconds": await self._age(now, _fronts(now).c.since),
+            "queue_entries": {(status.value,): with_room[status] for status in _WAITING},
+            "queue_depth_max": await self._one(select(func.coalesce(func.max(depths.c.depth), 0))),
+            "held_pull_requests": await self._count(entries, HELD),
+            "not_ready_pull_requests": await self._count(entries, NOT_READY),
+        }
 
-    async def of_outbox(self, now: datetime) -> OutboxFigures:
-        """Count the items of the outbox."""
+    async def of_outbox(self, now: datetime) -> Gauges:
+        """Count the items that wait to be sent to GitHub.
+
+        Late are comments and check runs that a limit of GitHub's has held for long, or that no dispatcher has taken.
+        """
         free = or_(outbox.c.leased_until.is_(None), outbox.c.leased_until <= now)
         late = or_(outbox.c.held_since < now - LATE, outbox.c.due_at < now - LATE)
         words = and_(outbox.c.kind != OutboxKind.LABEL, outbox.c.due_at.is_not(None))
-        return OutboxFigures(
-            waiting=await self._count(outbox, outbox.c.due_at.is_not(None)),
-            due_since=await self._earliest(outbox.c.due_at, and_(outbox.c.due_at <= now, free)),
-            late=await self._count(outbox, words, late),
-        )
-
-    async def _by_name(self, statement: Select[str, int]) -> dict[str, int]:
-        return dict(list(await self._connection.execute(statement)))
+        return {
+            "outbox_waiting": await self._count(outbox, outbox.c.due_at.is_not(None)),
+            "outbox_oldest_due_seconds": await self._age(now, outbox.c.due_at, outbox.c.due_at <= now, free),
+            "outbox_late": await self._count(outbox, words, late),
+        }
 
     async def _count(self, table: FromClause, *conditions: ColumnElement[bool]) -> int:
         return int(await self._one(select(func.count()).select_from(table).where(*conditions)))
 
-    async def _earliest(self, column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> datetime | None:
-        found: datetime | None = await self._one(
-            select(type_coerce(func.min(column), DatabaseInstant)).where(*conditions)
-        )
-        return found
+    async def _age(self, now: datetime, column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> float:
+        """Return the age of the earliest instant; 0 if there is none."""
+        since = await self._one(select(type_coerce(func.min(column), DatabaseInstant)).where(*conditions))
+        return 0.0 if since is None else max(0.0, (now - since).total_seconds())
 
     async def _one(self, statement: Any) -> Any:
         return (await self._connection.execute(statement)).scalar_one()

@@ -1,13 +1,12 @@
 """Counts and ages of everything that is stored."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from queue_engine.core.jobs.dead_letters import DeadLetters
 from queue_engine.domain.model import EntryStatus, Pause, UnmetRequirement
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store, Transaction
-from queue_engine.store.figures import JobFigures, OutboxFigures, QueueFigures
 from queue_engine.store.outbox.items import OutboxKind
 from tests.store.examples import LEASE, NOW, OTHER, REPOSITORY, SOON, changed, queue, stand
 from tests.store.outbox.outbox_examples import notice
@@ -26,9 +25,10 @@ async def _dead(tx: Transaction, kind: str, *, retryable: bool, at: timedelta) -
 async def test_figures_of_an_empty_database_are_nothing(store: Store) -> None:
     """A new installation has no age and no count that is missing."""
     async with store.reading() as tx:
-        assert await tx.figures.of_jobs(NOW) == JobFigures({}, None, {}, 0, 0, None)
-        assert await tx.figures.of_queues(NOW) == QueueFigures(0, 0, None, {}, 0, 0, 0)
-        assert await tx.figures.of_outbox(NOW) == OutboxFigures(0, None)
+        figures = await tx.figures.of_jobs(NOW) | await tx.figures.of_queues(NOW) | await tx.figures.of_outbox(NOW)
+    statuses = {(each,): 0 for each in ("pending", "updating", "checking", "ready")}
+    by_label = {"jobs": {}, "dead_letters": {}, "queue_entries": statuses}
+    assert figures == dict.fromkeys(figures, 0) | by_label
 
 
 async def test_figures_of_jobs_show_kinds_states_and_the_longest_wait(store: Store) -> None:
@@ -41,8 +41,9 @@ async def test_figures_of_jobs_show_kinds_states_and_the_longest_wait(store: Sto
         await tx.jobs.enqueue(kind="sweep", request={}, process_id="sweep", now=NOW + 3 * SOON)
     async with store.reading() as tx:
         figures = await tx.figures.of_jobs(NOW + 3 * SOON)
-    assert figures.stored == {("webhook", "PENDING"): 3, ("webhook", "IN_PROGRESS"): 1, ("sweep", "PENDING"): 1}
-    assert figures.due_since == NOW + SOON
+    stored = {("webhook", "pending"): 3, ("webhook", "in_progress"): 1, ("sweep", "pending"): 1}
+    assert figures["jobs"] == stored
+    assert figures["jobs_oldest_due_seconds"] == (2 * SOON).total_seconds()
 
 
 async def test_figures_of_dead_letters_show_kinds_age_and_the_last_hour(store: Store) -> None:
@@ -53,8 +54,8 @@ async def test_figures_of_dead_letters_show_kinds_age_and_the_last_hour(store: S
         await _dead(tx, "sweep", retryable=True, at=2 * SOON)
     async with store.reading() as tx:
         figures = await tx.figures.of_jobs(NOW + HOUR)
-    assert (figures.dead, figures.dead_retryable) == ({"webhook": 2, "sweep": 1}, 2)
-    assert (figures.dead_lately, figures.dead_since) == (2, NOW)
+    names = ("dead_letters", "dead_letters_retryable", "dead_letters_last_hour", "dead_letters_oldest_seconds")
+    assert [figures[each] for each in names] == [{("webhook",): 2, ("sweep",): 1}, 2, 2, HOUR.total_seconds()]
 
 
 async def test_figures_of_queues_show_all_together_and_the_longest(store: Store) -> None:
@@ -74,8 +75,17 @@ async def test_figures_of_queues_show_all_together_and_the_longest(store: Store)
     async with store.reading() as tx:
         figures = await tx.figures.of_queues(NOW + SOON)
         later = await tx.figures.of_queues(NOW + LEASE)
-    assert figures == QueueFigures(3, 1, NOW + SOON, {"pending": 4}, 3, 1, 1, NOW)
-    assert later.due_since == NOW, "its holder died"
+    names = ("queues", "queues_paused", "queue_depth_max", "held_pull_requests", "not_ready_pull_requests")
+    assert [figures[each] for each in names] == [3, 1, 3, 1, 1]
+    assert figures["queue_entries"] == {("pending",): 4, ("updating",): 0, ("checking",): 0, ("ready",): 0}
+    assert (figures["queues_oldest_due_seconds"], figures["front_oldest_seconds"]) == (0, SOON.total_seconds())
+    assert later["queues_oldest_due_seconds"] == LEASE.total_seconds(), "its holder died"
+
+
+async def _age_of_front(tx: Transaction, now: datetime) -> timedelta:
+    seconds = (await tx.figures.of_queues(now))["front_oldest_seconds"]
+    assert isinstance(seconds, float)
+    return timedelta(seconds=seconds)
 
 
 async def test_age_of_the_front_counts_from_the_start_of_its_run(store: Store) -> None:
@@ -84,12 +94,12 @@ async def test_age_of_the_front_counts_from_the_start_of_its_run(store: Store) -
         main, release = await queue(tx), await queue(tx, "release")
         front = await stand(tx, main, 1, at=NOW - HOUR)
         await stand(tx, main, 2, at=NOW - HOUR)
-        assert (await tx.figures.of_queues(NOW)).front_since == NOW - HOUR, "no run has begun, as one should"
-        await tx.entries.save(changed(front, status=EntryStatus.UPDATING, started_at=NOW))
-        assert (await tx.figures.of_queues(NOW)).front_since == NOW
+        assert await _age_of_front(tx, NOW) == HOUR, "no run has begun, as one should"
+        await tx.entries.save(changed(front, status=EntryStatus.UPDATING, started_at=NOW - LEASE))
+        assert await _age_of_front(tx, NOW) == LEASE
         other = await stand(tx, release, 3, at=NOW - HOUR)
-        await tx.entries.save(changed(other, status=EntryStatus.UPDATING, started_at=NOW - SOON))
-        assert (await tx.figures.of_queues(NOW)).front_since == NOW - SOON
+        await tx.entries.save(changed(other, status=EntryStatus.UPDATING, started_at=NOW - 2 * LEASE))
+        assert await _age_of_front(tx, NOW) == 2 * LEASE
 
 
 async def test_age_of_the_front_leaves_out_what_people_know_to_wait(store: Store) -> None:
@@ -101,8 +111,8 @@ async def test_age_of_the_front_leaves_out_what_people_know_to_wait(store: Store
         blocked = await stand(tx, release, 2)
         await tx.entries.save(replace(blocked, blocked_since=NOW, blocked_until=NOW + SOON))
         await stand(tx, stable, 3, held_since=NOW)
-        assert (await tx.figures.of_queues(NOW)).front_since is None
-        assert (await tx.figures.of_queues(NOW + SOON)).front_since == NOW, "its next try is due"
+        assert await _age_of_front(tx, NOW + SOON / 2) == timedelta(0)
+        assert await _age_of_front(tx, NOW + SOON) == SOON, "its next try is due"
 
 
 async def test_figures_of_the_outbox_show_what_waits_and_since_when(store: Store) -> None:
@@ -112,8 +122,10 @@ async def test_figures_of_the_outbox_show_what_waits_and_since_when(store: Store
             await tx.outbox.want_label(REPOSITORY, number, "merge-queue", on=False, due=NOW + wait)
         assert await tx.outbox.claim(owner="w", now=NOW, lease=LEASE) is not None
     async with store.reading() as tx:
-        assert await tx.figures.of_outbox(NOW + SOON) == OutboxFigures(3, NOW + SOON)
-        assert await tx.figures.of_outbox(NOW + LEASE) == OutboxFigures(3, NOW)
+        figures = [await tx.figures.of_outbox(NOW + wait) for wait in (SOON, 2 * SOON, LEASE)]
+    assert [each["outbox_waiting"] for each in figures] == [3, 3, 3]
+    ages = [each["outbox_oldest_due_seconds"] for each in figures]
+    assert ages == [0, SOON.total_seconds(), LEASE.total_seconds()]
 
 
 async def test_figures_of_words_that_are_late_are_those_held_or_left_for_over_a_minute(store: Store) -> None:
@@ -127,7 +139,8 @@ async def test_figures_of_words_that_are_late_are_those_held_or_left_for_over_a_
         await tx.outbox.hold(held, at=NOW + HOUR, since=NOW)
         await tx.outbox.want_label(REPOSITORY, 3, "merge-queue", on=False, due=NOW)
     async with store.reading() as tx:
-        assert [(await tx.figures.of_outbox(NOW + wait)).late for wait in (minute, minute + SOON)] == [0, 2]
+        late = [(await tx.figures.of_outbox(NOW + wait))["outbox_late"] for wait in (minute, minute + SOON)]
+    assert late == [0, 2]
 
 
 async def test_figures_of_what_is_due_later_only_show_no_wait(store: Store) -> None:
@@ -137,5 +150,5 @@ async def test_figures_of_what_is_due_later_only_show_no_wait(store: Store) -> N
         await tx.queues.wake((await queue(tx)).id, NOW + SOON)
         await tx.outbox.want_label(REPOSITORY, 1, "merge-queue", on=False, due=NOW + SOON)
     async with store.reading() as tx:
-        jobs, queues = await tx.figures.of_jobs(NOW), await tx.figures.of_queues(NOW)
-        assert (jobs.due_since, queues.due_since, (await tx.figures.of_outbox(NOW)).due_since) == (None, None, None)
+        figures = await tx.figures.of_jobs(NOW) | await tx.figures.of_queues(NOW) | await tx.figures.of_outbox(NOW)
+    assert [figures[f"{each}_oldest_due_seconds"] for each in ("jobs", "queues", "outbox")] == [0, 0, 0]

@@ -60,7 +60,6 @@ _KEEP = replacing(failed_jobs)
 _GET = select(*_FIELDS).where(_ITS_OWN)
 _DISCARD = delete(failed_jobs).where(_ITS_OWN)
 _DISCARD_ALL = delete(failed_jobs).where(failed_jobs.c.job_type == bindparam("its_type"))
-_OLDEST = select(failed_jobs.c.failed_at).order_by(failed_jobs.c.failed_at).limit(1)
 _AGAIN = Upsert(jobs, lambda insert: insert.on_conflict_do_nothing())
 
 
@@ -157,10 +156,6 @@ class DeadLetters:
     async def count(self, *, job_type: str | None = None, retryable: bool | None = None) -> int:
         counted = select(func.count()).select_from(failed_jobs).where(*_matching(job_type, retryable))
         return (await self._connection.execute(counted)).scalar_one()
-
-    async def oldest(self) -> datetime | None:
-        """Return when the oldest dead letter failed; None if there is none."""
-        return (await self._connection.execute(_OLDEST)).scalar_one_or_none()
 
 
 def _matching(job_type: str | None, retryable: bool | None) -> list[ColumnElement[bool]]:
