@@ -32,7 +32,7 @@ from bot.gateway.device_flow import DeviceFlow, DeviceFlowRefused, LoginRefused,
 from bot.http.client_address import ClientAddresses
 from bot.settings.private_key import derive_key
 from queue_engine.core.timing.clock import Clock
-from queue_engine.core.timing.rate_limit import RateLimit
+from queue_engine.core.timing.rate_limit import KeyLimits
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.effects.context import Engine
 from queue_engine.store import Transaction
@@ -48,7 +48,6 @@ ASKED_PER_ADDRESS, ASKED_PER_MINUTE = 120, 600
 """Questions a minute about begun logins; a command line asks twelve times."""
 SENT_PER_ADDRESS, SENT_PER_HOUR = 240, 900
 """Questions an hour that IMQ passes to GitHub, which takes 2,000 of an App, the logins at pages among them."""
-_MAX_ADDRESSES = 1_000
 _MAX_PACED = 1_000
 """Logins whose pace one process remembers; GitHub itself answers `slow_down` for others."""
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -105,22 +104,25 @@ class LoginLimits:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._begun = _AddressLimit(BEGUN_PER_ADDRESS, BEGUN_PER_MINUTE, _MINUTE)
-        self._asked = _AddressLimit(ASKED_PER_ADDRESS, ASKED_PER_MINUTE, _MINUTE)
-        self._sent = _AddressLimit(SENT_PER_ADDRESS, SENT_PER_HOUR, _HOUR)
+        self._begun = KeyLimits((BEGUN_PER_ADDRESS, _MINUTE), together=[(BEGUN_PER_MINUTE, _MINUTE)])
+        self._asked = KeyLimits((ASKED_PER_ADDRESS, _MINUTE), together=[(ASKED_PER_MINUTE, _MINUTE)])
+        self._sent = KeyLimits((SENT_PER_ADDRESS, _HOUR), together=[(SENT_PER_HOUR, _HOUR)])
         self._paces: LRUCache[str, tuple[datetime, timedelta]] = LRUCache(_MAX_PACED)
 
     def begin(self, address: str | None) -> None:
-        """Count a login that this address begins. Raises ApiError 429."""
-        self._begun.take(address, self._clock.now())
+        """Count a login that this address begins. Raises ApiError 429.
+
+        The address is None behind a proxy that does not name its client, here and below.
+        """
+        self._take(self._begun, address)
 
     def ask(self, address: str | None) -> None:
         """Count a question of this address. Raises ApiError 429."""
-        self._asked.take(address, self._clock.now())
+        self._take(self._asked, address)
 
     def send(self, address: str | None) -> None:
         """Count a question that IMQ passes to GitHub. Raises ApiError 429."""
-        self._sent.take(address, self._clock.now())
+        self._take(self._sent, address)
 
     def interval(self, login: DeviceLogin) -> timedelta:
         """Return how far apart the questions about a login must be."""
@@ -142,24 +144,9 @@ class LoginLimits:
         self._paces[login.fingerprint] = (self._clock.now(), longer)
         return longer
 
-
-class _AddressLimit:
-    """At most so many within a time for one address, and for all together."""
-
-    def __init__(self, each: int, together: int, span: timedelta) -> None:
-        self._each, self._span = each, span
-        self._together = RateLimit(together, span)
-        self._addresses: LRUCache[str, RateLimit] = LRUCache(_MAX_ADDRESSES)
-
-    def take(self, address: str | None, now: datetime) -> None:
-        """Count one. The address is None behind a proxy that does not name its client. Raises ApiError 429."""
-        limits = [self._together]
-        if address is not None:
-            limits.append(self._addresses.setdefault(address, RateLimit(self._each, self._span)))
-        if (wait := max(each.wait(now) for each in limits)) > timedelta(0):
+    def _take(self, limits: KeyLimits, address: str | None) -> None:
+        if (wait := limits.take(address, self._clock.now())) > timedelta(0):
             raise ApiError(429, "too many logins are under way; try again later", retry_after=wait)
-        for each in limits:
-            each.take(now)
 
 
 def within_bounds(interval: timedelta) -> timedelta:

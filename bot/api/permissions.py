@@ -30,7 +30,7 @@ from bot.api.auth import ANONYMOUS, caller
 from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
-from queue_engine.core.timing.rate_limit import RateLimit
+from queue_engine.core.timing.rate_limit import KeyLimits
 from queue_engine.domain.errors import Forbidden, GitHubError, Refused, Unauthorized
 from queue_engine.domain.facts import Actor, Permission
 from queue_engine.domain.model import Repository
@@ -53,7 +53,6 @@ MAX_LOOKUPS = 20
 
 _BULK_ADVICE = "; one call queues up to 100 pull requests: POST /api/v1/repositories/{owner}/{repo}/queue"
 _MAX_CACHED = 20_000
-_MAX_CALLERS = 1_000
 
 _log = structlog.get_logger("imq.api")
 
@@ -90,33 +89,20 @@ class Budget:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._spent: LRUCache[str, tuple[RateLimit, RateLimit]] = LRUCache(_MAX_CALLERS)
+        self._limits = KeyLimits((PER_MINUTE, timedelta(minutes=1)), (PER_HOUR, timedelta(hours=1)))
 
     def allows(self, token: Token, cost: int = READ_COST) -> bool:
         """Whether the caller has this much left."""
-        now = self._clock.now()
-        return token.grant.operator or all(window.wait(now, cost) <= timedelta(0) for window in self._windows(token))
+        left = self._limits.wait(budget_key(token), self._clock.now(), cost)
+        return token.grant.operator or left <= timedelta(0)
 
     def spend(self, token: Token, cost: int = READ_COST) -> None:
         """Charge the caller; operators have no budget. Raises ApiError 429 when too little is left."""
         if token.grant.operator:
             return
-        now, windows = self._clock.now(), self._windows(token)
-        if not self.allows(token, cost):
-            wait = max(window.wait(now, cost) for window in windows)
+        if (wait := self._limits.take(budget_key(token), self._clock.now(), cost)) > timedelta(0):
             advice = _BULK_ADVICE if cost == WRITE_COST else ""
             raise ApiError(429, f"this token made too many calls; try again later{advice}", retry_after=wait)
-        for window in windows:
-            window.take(now, cost)
-
-    def _windows(self, token: Token) -> tuple[RateLimit, RateLimit]:
-        key = budget_key(token)
-        if key not in self._spent:
-            self._spent[key] = (
-                RateLimit(PER_MINUTE, timedelta(minutes=1)),
-                RateLimit(PER_HOUR, timedelta(hours=1)),
-            )
-        return self._spent[key]
 
 
 class Permissions:
@@ -250,10 +236,8 @@ class PublicRepositories:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._budgets = (
-            RateLimit(REPOSITORIES_PER_MINUTE, timedelta(minutes=1)),
-            RateLimit(REPOSITORIES_PER_HOUR, timedelta(hours=1)),
-        )
+        spans = (REPOSITORIES_PER_MINUTE, timedelta(minutes=1)), (REPOSITORIES_PER_HOUR, timedelta(hours=1))
+        self._limits = KeyLimits(together=spans)
         self._cache: LRUCache[tuple[int, int] | str, tuple[datetime, bool]] = LRUCache(_MAX_CACHED)
         """The answer about a generation, or about an unknown name, and until when it counts."""
 
@@ -267,10 +251,8 @@ class PublicRepositories:
         if (known := self._cached(key)) is not None:
             return known
         now = self._engine.clock.now()
-        if any(budget.wait(now) > timedelta(0) for budget in self._budgets):
+        if self._limits.take(None, now) > timedelta(0):
             return False
-        for budget in self._budgets:
-            budget.take(now)
         first = alias is None and key not in self._cache
         public = await self._ask(repository)
         self._cache[key] = now + (SETTLES if first else counts_for(self._engine.random)), public

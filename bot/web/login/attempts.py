@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from aiohttp import web
-from cachetools import LRUCache
 
 from bot.http.client_address import ClientAddresses
 from bot.web.addresses import own_path
 from bot.web.login.session_cookies import Cookies, SignedCookie, Signer
 from queue_engine.core.timing.clock import Clock
-from queue_engine.core.timing.rate_limit import RateLimit
+from queue_engine.core.timing.rate_limit import KeyLimits
 
 _LIFE = timedelta(minutes=10)
 """As long as GitHub's code lives."""
@@ -91,33 +90,17 @@ class CodeLimits:
     def __init__(self, clock: Clock, signer: Signer, cookies: Cookies, addresses: ClientAddresses) -> None:
         self._clock, self._addresses = clock, addresses
         self._cookie = SignedCookie("imq_known", _KNOWN, clock, signer, cookies)
-        self._strangers = RateLimit(OF_STRANGERS_AN_HOUR, _HOUR)
-        self._persons = RateLimit(OF_PERSONS_AN_HOUR, _HOUR)
-        self._shares: LRUCache[str, tuple[RateLimit, ...]] = LRUCache(_MAX_CLIENTS)
+        each = (OF_CLIENT_A_MINUTE, _MINUTE), (OF_CLIENT_AN_HOUR, _HOUR)
+        self._clients = KeyLimits(*each, together=[(OF_STRANGERS_AN_HOUR, _HOUR)], most_keys=_MAX_CLIENTS)
+        of_all = (OF_PERSONS_AN_HOUR, _HOUR)
+        self._persons = KeyLimits((OF_PERSON_AN_HOUR, _HOUR), together=[of_all], most_keys=_MAX_CLIENTS)
 
     def take(self, request: web.Request) -> timedelta:
         """Count a code; return how long to wait first, and count none then. Zero or less: exchange it."""
-        limits, now = self._limits(request), self._clock.now()
-        if (wait := max(each.wait(now) for each in limits)) <= timedelta(0):
-            for each in limits:
-                each.take(now)
-        return wait
+        if (person := self._cookie.get(request)) is not None:
+            return self._persons.take(str(person), self._clock.now())
+        return self._clients.take(self._addresses.share(request), self._clock.now())
 
     def remember(self, request: web.Request, person_id: int) -> None:
         """Have the browser prove at its next login that this person logged in there."""
         self._cookie.put(request, person_id)
-
-    def _limits(self, request: web.Request) -> tuple[RateLimit, ...]:
-        person = self._cookie.get(request)
-        if person is not None:
-            return self._persons, *self._share(f"person {person}", (OF_PERSON_AN_HOUR, _HOUR))
-        client = self._addresses.share(request)
-        if client is None:
-            return (self._strangers,)
-        each = (OF_CLIENT_A_MINUTE, _MINUTE), (OF_CLIENT_AN_HOUR, _HOUR)
-        return self._strangers, *self._share(f"client {client}", *each)
-
-    def _share(self, key: str, *limits: tuple[int, timedelta]) -> tuple[RateLimit, ...]:
-        if key not in self._shares:
-            self._shares[key] = tuple(RateLimit(most, span) for most, span in limits)
-        return self._shares[key]

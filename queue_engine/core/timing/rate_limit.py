@@ -5,8 +5,10 @@ is a `RateLimitError` before any request, and a wait like GitHub's own.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from datetime import datetime, timedelta
+
+from cachetools import LRUCache
 
 
 class RateLimit:
@@ -82,3 +84,35 @@ class RateLimit:
         if ahead:
             self._taken.append((now, ahead))
             self._delayed_until.clear()
+
+
+Span = tuple[int, timedelta]
+"""At most so many within a time."""
+
+
+class KeyLimits:
+    """Limits of each key, such as an address, and limits that all keys share."""
+
+    def __init__(self, *each: Span, together: Iterable[Span] = (), most_keys: int = 1_000) -> None:
+        """Keep the limits of the `most_keys` keys that were used last."""
+        self._each = each
+        self._together = tuple(RateLimit(*one) for one in together)
+        self._keys: LRUCache[Hashable, tuple[RateLimit, ...]] = LRUCache(most_keys)
+
+    def wait(self, key: Hashable, now: datetime, amount: int = 1) -> timedelta:
+        """Return how long until `amount` fits; zero or less when it does now. The key None has shared limits alone."""
+        return max(each.wait(now, amount) for each in self._of(key))
+
+    def take(self, key: Hashable, now: datetime, amount: int = 1) -> timedelta:
+        """Use up `amount` if it fits now; returns what `wait` does."""
+        if (wait := self.wait(key, now, amount)) <= timedelta(0):
+            for each in self._of(key):
+                each.take(now, amount)
+        return wait
+
+    def _of(self, key: Hashable) -> tuple[RateLimit, ...]:
+        if key is None:
+            return self._together
+        if key not in self._keys:
+            self._keys[key] = tuple(RateLimit(*one) for one in self._each)
+        return *self._together, *self._keys[key]
