@@ -8,13 +8,13 @@ documentation). The list has successful attempts, too: they show which deliverie
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.jobs.idempotency import KEPT
 from queue_engine.core.jobs.job import Job
+from queue_engine.core.read_model import adapter
 from queue_engine.domain.errors import GitHubError, RateLimitError, Refused, Unavailable, naming
 from queue_engine.domain.facts import Delivery
 from queue_engine.effects.context import Change, Engine
@@ -72,29 +72,6 @@ class Progress:
         """Return the GUIDs to redeliver in this minute: events of pull requests first, then the oldest."""
         return sorted(self.lost, key=lambda guid: (not self.lost[guid][1], self.lost[guid][0]))[:PER_MINUTE]
 
-    def request(self) -> dict[str, Any]:
-        """Return the progress as JSON."""
-        return {
-            "since": self.since.isoformat(),
-            "begun": self.begun.isoformat(),
-            "cursor": self.cursor,
-            "listed": self.listed,
-            "lost": {guid: list(each) for guid, each in self.lost.items()},
-            "settled": sorted(self.settled),
-        }
-
-    @classmethod
-    def of(cls, request: dict[str, Any]) -> "Progress":
-        """Restore the progress from the JSON that `request` returned."""
-        return cls(
-            since=datetime.fromisoformat(request["since"]),
-            begun=datetime.fromisoformat(request["begun"]),
-            cursor=request["cursor"],
-            listed=request["listed"],
-            lost={guid: (number, first) for guid, (number, first) in request["lost"].items()},
-            settled=set(request["settled"]),
-        )
-
 
 class LostDeliveries:
     """Finds lost deliveries since the last completed sweep, and has GitHub redeliver them."""
@@ -127,7 +104,7 @@ class LostDeliveries:
                 if await _is_under_way(change):
                     await change.tx.sweeps.done(_REQUESTED, change.now)
                     return
-        progress = Progress.of(dict(job.request)) if job.request else await self._begin()
+        progress = adapter(Progress).validate_python(job.request) if job.request else await self._begin()
         with working(RequestPriority.BACKGROUND), naming("the list of deliveries"):
             if not progress.listed:
                 await self._list(progress)
@@ -140,7 +117,8 @@ class LostDeliveries:
                 if job.request and requested is not None and requested >= progress.begun:
                     await self._enqueue(change)
                 return
-            await change.enqueue(DELIVERIES_JOB, progress.request(), at=change.now + _MINUTE, priority=-1)
+            stored = adapter(Progress).dump_python(progress, mode="json")
+            await change.enqueue(DELIVERIES_JOB, stored, at=change.now + _MINUTE, priority=-1)
 
     async def _enqueue(self, change: Change) -> None:
         begins = await change.tx.sweeps.soonest(DELIVERIES_JOB, change.now, apart=self._apart)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Integer,
     Row,
     Select,
+    Subquery,
     and_,
     bindparam,
     delete,
@@ -118,12 +119,17 @@ _HAS_EVENT = select(select(timeline.c.id).where(_REPOSITORY, _BRANCH, _EVENT).ex
 _NUMBERS = _latest(select(timeline.c.number).where(_REPOSITORY, _BRANCH, _EVENT, timeline.c.at >= bindparam("since")))
 
 
-class Timeline:
+class _EventReads(TableStore):
+    async def _read(self, statement: Select[Any] | CompoundSelect[Any], **these: Any) -> tuple[TimelineEvent, ...]:
+        return tuple(map(event_of, await self._connection.execute(statement, these)))
+
+
+class Timeline(_EventReads):
     """The timeline as decisions need it, on one connection."""
 
     def __init__(self, connection: AsyncConnection, appended: Callable[[], None] = lambda: None) -> None:
         """`appended` is called for every stored event."""
-        self._connection = connection
+        super().__init__(connection)
         self._appended = appended
 
     async def append(self, event: TimelineEvent) -> TimelineEvent:
@@ -153,8 +159,7 @@ class Timeline:
     ) -> tuple[TimelineEvent, ...]:
         """Return the last pauses and resumptions of a queue up to this event, `limit` of each, oldest first."""
         these = {"its_repository": repository_id, "its_branch": base_branch, "up_to": up_to, "at_most": limit}
-        found = map(event_of, await self._connection.execute(_LATEST_BLOCKERS, these))
-        return tuple(sorted(found, key=lambda event: event.id))
+        return tuple(sorted(await self._read(_LATEST_BLOCKERS, **these), key=lambda event: event.id))
 
     async def latest(self, limit: int) -> tuple[TimelineEvent, ...]:
         """Return the last `limit` events of all, newest first."""
@@ -217,9 +222,6 @@ class Timeline:
         """
         return (await self._connection.execute(_PURGE, {"before": before, "at_most": at_most})).rowcount
 
-    async def _read(self, statement: Select[Any], **these: Any) -> tuple[TimelineEvent, ...]:
-        return tuple(map(event_of, await self._connection.execute(statement, these)))
-
 
 def event_row(event: TimelineEvent) -> dict[str, Any]:
     """Return the row of an event, which the database numbers."""
@@ -277,44 +279,37 @@ _NO_QUEUE = (0, 0, "")
 """Fills up a statement: no repository has this id."""
 
 
+def _of_each(
+    size: int, of: Any, wanted: Sequence[ColumnElement[Any]], latest: ColumnElement[Any], only: ColumnElement[bool]
+) -> Iterator[Subquery]:
+    """Select the latest rows of so many queues: one seek in the index for each, in one statement."""
+    for n in range(size):
+        yield (
+            select(bindparam(f"queue_{n}", type_=BigInteger).label("queue_id"), *wanted)
+            .where(
+                of.repository_id == bindparam(f"repository_{n}", type_=BigInteger),
+                of.base_branch == bindparam(f"branch_{n}"),
+                only,
+            )
+            .order_by(latest.desc())
+            .limit(_AT_MOST)
+            .subquery()
+        )
+
+
 @cache
 def _waits(size: int) -> CompoundSelect[Any]:
-    """Select the last departures of so many queues: one seek in the index for each, in one statement."""
+    """Select the last departures of so many queues."""
     of = departures.c
-    of_each = (
-        select(bindparam(f"queue_{n}", type_=BigInteger).label("queue_id"), of.outcome, of.waited, of.is_last)
-        .where(
-            of.repository_id == bindparam(f"repository_{n}", type_=BigInteger),
-            of.base_branch == bindparam(f"branch_{n}"),
-            of.left_at >= bindparam("since"),
-        )
-        .order_by(of.left_at.desc())
-        .limit(_AT_MOST)
-        .subquery()
-        for n in range(size)
-    )
-    return union_all(
-        *(select(each.c.queue_id, each.c.outcome, each.c.waited).where(each.c.is_last) for each in of_each)
-    )
+    found = _of_each(size, of, (of.outcome, of.waited, of.is_last), of.left_at, of.left_at >= bindparam("since"))
+    return union_all(*(select(each.c.queue_id, each.c.outcome, each.c.waited).where(each.c.is_last) for each in found))
 
 
 @cache
 def _last_of_each(size: int) -> CompoundSelect[Any]:
-    """Select the data of the last such events of so many queues: one seek in the index for each, in one statement."""
-    of = timeline.c
-    of_each = (
-        select(bindparam(f"queue_{n}", type_=BigInteger).label("queue_id"), of.data)
-        .where(
-            of.repository_id == bindparam(f"repository_{n}", type_=BigInteger),
-            of.base_branch == bindparam(f"branch_{n}"),
-            _EVENT,
-        )
-        .order_by(of.id.desc())
-        .limit(_AT_MOST)
-        .subquery()
-        for n in range(size)
-    )
-    return union_all(*(select(each.c.queue_id, each.c.data) for each in of_each))
+    """Select the data of the last such events of so many queues."""
+    found = _of_each(size, timeline.c, (timeline.c.data,), timeline.c.id, _EVENT)
+    return union_all(*(select(each.c.queue_id, each.c.data) for each in found))
 
 
 def _in_parts(some: Sequence[Queue]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -329,7 +324,7 @@ def _in_parts(some: Sequence[Queue]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield size, values
 
 
-class TimelineReads(TableStore):
+class TimelineReads(_EventReads):
     """Reads of a bounded part of the timeline, for pages, statistics and ETAs, on one connection."""
 
     async def of_pull_request(
@@ -385,8 +380,8 @@ class TimelineReads(TableStore):
         """Return the data of the last `limit` such events of each of these queues, by its id, newest first."""
         found: dict[int, tuple[Mapping[str, Any], ...]] = {}
         for size, values in _in_parts(some):
-            rows = await self._connection.execute(_last_of_each(size), {**values, "event": event, "at_most": limit})
-            for queue_id, data in rows:
+            these = {**values, "event": event, "at_most": limit}
+            for queue_id, data in await self._connection.execute(_last_of_each(size), these):
                 found[queue_id] = (*found.get(queue_id, ()), data or {})
         return found
 
@@ -398,6 +393,3 @@ class TimelineReads(TableStore):
         left = [departure_in(row) for row in await self._connection.execute(_DEPARTURES, these)]
         events = {event.id: event for event in await self._read(_BY_ID, ids=[each.id for each in left])}
         return tuple((each, events.get(each.id)) for each in left)
-
-    async def _read(self, statement: Select[Any], **these: Any) -> tuple[TimelineEvent, ...]:
-        return tuple(map(event_of, await self._connection.execute(statement, these)))
