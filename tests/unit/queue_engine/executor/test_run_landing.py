@@ -8,12 +8,13 @@ import pytest
 from sqlalchemy import delete
 
 from queue_engine.core.database.database import Database
-from queue_engine.domain.errors import HeadConflict, InvariantError, MergeError
-from queue_engine.domain.facts import Branch, CheckState, MergeMethod
+from queue_engine.domain.errors import HeadConflict, InvariantError, MergeError, RequestOrderError
+from queue_engine.domain.facts import Branch, CheckState, MergeMethod, Permission, Snapshot
 from queue_engine.domain.model import EntryStatus
 from queue_engine.domain.port import BranchUpdate
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run, RunMember, RunState
+from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects import record
 from queue_engine.executor.cleanup import CLEAN_JOB, CLOSE_JOB
 from queue_engine.executor.entry_steps import PassError
@@ -26,8 +27,9 @@ from queue_engine.planner.trains.memory import find_run, passed
 from queue_engine.store import Store
 from queue_engine.store.tables import consents
 from tests.store.examples import changed
-from tests.unit.queue_engine.examples import POLICY, comparison, pull, report
+from tests.unit.queue_engine.examples import NOW, POLICY, comparison, pull, report
 from tests.unit.queue_engine.executor.train_states import TrainGitHub, a_state
+from tests.unit.queue_engine.known.answers import unqueue
 
 RULED = MergeError("Changes must be made through a pull request.", status=422)
 MOVED = HeadConflict("Ref cannot be updated", status=422)
@@ -249,6 +251,44 @@ async def test_landing_by_merges_that_a_killed_pass_began_has_all_members_verifi
     assert github.named("merge") == []
     await state.load()
     assert [(each.state, each.numbers) for each in state.runs] == [(RunState.PASSED, (1, 2))]
+
+
+async def merging(store: Store) -> tuple[TrainState, Run]:
+    """The state of two members that passed, on a base that IMQ may not move."""
+    heads = {number: comparison(f"head-{number}") for number in (1, 2)}
+    read = {
+        number: Snapshot(pull(number=number, head_sha=each.head.sha), Permission("write"), each, base_tip=each.base_tip)
+        for number, each in heads.items()
+    }
+    github = TrainGitHub(snapshots=read, refuses_outdated=False)
+    state, run = await two_passed(store, github, state=RunState.PASSED)
+    await state.remember(replace(state.memory, by_api=RULED.message))
+    return state, run
+
+
+async def test_landing_by_merges_begins_on_the_tip_that_was_tested_and_requests_no_merge_yet(store: Store) -> None:
+    """P1: each merge follows the one before. P4: a merge that a person makes meanwhile is the person's."""
+    state, run = await merging(store)
+    assert await begin_landing(state, run, state.memory.trains.passed[0])
+    await state.load()
+    assert [(each.state, each.merges_onto) for each in state.runs] == [(RunState.LANDING, "base-1")]
+    assert [each.run.merge_requested_at for each in state.entries] == [None, None]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_landing_by_merges_does_not_begin_before_a_command_on_any_member_is_judged(
+    store: Store, number: int
+) -> None:
+    """P4: the command may withdraw the member."""
+    state, run = await merging(store)
+    async with store.transaction() as tx:
+        command = unqueue(number=number)
+        process, wanted = f"{command.repository_id}:{number}", command.model_dump(mode="json", exclude_none=True)
+        await tx.jobs.enqueue_all(kind=WEBHOOK_JOB, requests=[(process, wanted)], now=NOW, traces=[None])
+    with pytest.raises(RequestOrderError, match=f"#{number}"):
+        await begin_landing(state, run, state.memory.trains.passed[0])
+    await state.load()
+    assert [each.state for each in state.runs] == [RunState.PASSED]
 
 
 async def test_rest_of_a_train_lands_on_the_commit_of_the_part_that_landed(store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from queue_engine.core.database.database import Database
 from queue_engine.domain.known_facts import Fact, Push, Statement
 from queue_engine.domain.port import GitHubPorts
+from queue_engine.domain.webhooks import CommentCommand
 from queue_engine.known.github_reads import GitHubReads
 from queue_engine.known.own_writes import remembered
 from queue_engine.store import Store
@@ -75,3 +76,22 @@ class Setup:
         async with self.store.transaction() as tx:
             reported = [Fact(subject=subject, statement=each) for subject, each in facts]
             await tx.known.record(repository_id, reported, self.clock.now())
+
+
+def unqueue(sender: str = "hubot", **changes: Any) -> CommentCommand:
+    """The webhook of a member's comment `/unqueue` on pull request 1."""
+    given: dict[str, Any] = {
+        "delivery": f"by-{sender}-{changes}",
+        "repository_id": REPOSITORY.id,
+        "installation_id": REPOSITORY.installation_id,
+        "owner": REPOSITORY.owner,
+        "name": REPOSITORY.name,
+        "at": NOW,
+        "number": 1,
+        "sender": sender,
+        "commands": ("unqueue",),
+        "withdraws": "pull_request",
+        "association": "MEMBER",
+        "comment_id": 1,
+    }
+    return CommentCommand(**given | changes)

@@ -69,6 +69,8 @@ def test_members_wait_only_until_a_run_has_all_that_it_may_test() -> None:
     assert [each.id for each in incomplete(tested)] == [3, 4]
     assert [each.id for each in incomplete(run_failed(tested, tested.runs[0]))] == [3, 4]
     assert [each.id for each in incomplete(run_passed(tested, tested.runs[0], 1.0))] == [3, 4]
+    assert [each.id for each in incomplete(replace(trains(2), most=3))] == [1, 2]
+    assert incomplete(replace(trains(3), most=3)) == (), "a run has all that it may test"
 
 
 def test_members_that_come_one_by_one_are_nested() -> None:
