@@ -25,7 +25,7 @@ def store(sqlite_database: Database) -> Store:
 async def awaited(store: Store, *commands: CommentCommand, times: int = 0) -> list[Any]:
     """The places of those that the landing of pull request 1 waits for, then the seconds until it tries again.
 
-    It waited for them so many times before.
+    It waited for the first of them so many times before.
     """
     async with store.transaction() as tx:
         front = await stand(tx, await queue(tx), 1)
@@ -35,7 +35,7 @@ async def awaited(store: Store, *commands: CommentCommand, times: int = 0) -> li
         ]
         ids = await tx.jobs.enqueue_all(kind=WEBHOOK_JOB, requests=requests, now=NOW, traces=[None] * len(requests))
         for _ in range(times):
-            await tx.jobs.await_these(ids, NOW, AWAITED)
+            await tx.jobs.await_these(ids[:1], NOW, AWAITED)
         try:
             await await_withdrawals(tx, front)
         except RequestOrderError as waits:
@@ -85,6 +85,11 @@ async def test_landing_waits_for_few_strangers(
 async def test_landing_waits_longer_each_time_and_then_no_more(store: Store, times: int, waits: list[int]) -> None:
     """P5: 1, 2, 4, 8, 16 and 30 seconds."""
     assert await awaited(store, unqueue(), times=times) == waits
+
+
+async def test_landing_tries_again_when_the_first_of_two_commands_may_be_judged(store: Store) -> None:
+    """P6: the one that was waited for longer delays no other."""
+    assert await awaited(store, unqueue(), unqueue("mona"), times=3) == [0, 1, 1]
 
 
 class Updated:
