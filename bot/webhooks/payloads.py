@@ -3,17 +3,26 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from queue_engine.core.read_model import ReadModel
 
-Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-"""Without a NUL character, which no database keeps."""
 
-Word = Annotated[Text, Field(max_length=255)]
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("has a NUL character, which no database keeps")
+    return text
+
+
+_NO_NUL = r"^[^\x00]*$"
+
+Word = Annotated[str, Field(max_length=255, pattern=_NO_NUL)]
 """A name. GitHub's own limits are lower."""
 
-Phrase = Annotated[Text, Field(max_length=1024)]
+Phrase = Annotated[str, Field(max_length=1024, pattern=_NO_NUL)]
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+"""Any text, even with half of a surrogate pair, which a pattern refuses."""
 
 Number = Annotated[int, Field(ge=0, lt=2**31)]
 
