@@ -239,6 +239,9 @@ def test_delivery_without_meaning_for_a_queue_is_ignored() -> None:
         ("check_suite", _payload(action="completed"), "check_suite"),
         ("status", _payload(sha="h"), "context"),
         ("push", _payload(ref=None, before="a", after="b"), "ref"),
+        ("push", _payload(ref="refs/heads/a\x00b", before="a", after="b"), "ref"),
+        ("pull_request", _pull_request("labeled", label={"name": "bug\x00"}), "label.name"),
+        ("issue_comment", _comment("/queue\x00"), "comment.body"),
         ("repository_ruleset", {"action": "edited"}, "installation"),
         ("installation", {"action": "created"}, "installation"),
         ("status", [], "the payload"),
@@ -248,6 +251,13 @@ def test_payload_without_what_its_event_needs_is_malformed(event: str, payload: 
     """The message names the place, for readers of the App's delivery log."""
     with pytest.raises(MalformedPayload, match=place):
         _normalized(event, payload)
+
+
+def test_half_of_a_surrogate_pair_in_a_comment_keeps_no_command() -> None:
+    """JSON may escape it, and only the commands of a comment are stored."""
+    found = _normalized("issue_comment", _comment("/queue\n\ud83d"))
+    assert found is not None
+    assert found.commands == ("queue",)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_engine.core.timing.rate_limit import RateLimit
+from queue_engine.core.timing.rate_limit import KeyLimits, RateLimit
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -96,3 +96,27 @@ def test_window_obeyed_is_never_exceeded_within_any_span(asks: list[tuple[float,
         taken.append((now, amount))
     for end, _ in taken:
         assert sum(amount for at, amount in taken if end - MINUTE < at <= end) <= limit
+
+
+def test_key_has_limits_of_its_own_within_those_of_all() -> None:
+    """One that uses up its own leaves the others theirs, and takes nothing from the limit of all while it waits."""
+    limits = KeyLimits((2, MINUTE), together=[(4, MINUTE)])
+    assert [limits.take("a", at(0)) <= timedelta(0) for _ in range(4)] == [True, True, False, False]
+    assert [limits.take("b", at(10)) <= timedelta(0) for _ in range(2)] == [True, True]
+    assert limits.take("c", at(20)) == timedelta(seconds=40)
+    assert limits.wait("a", at(70)) <= timedelta(0)
+
+
+def test_no_key_has_the_limits_of_all_alone() -> None:
+    """An address that is not shown shares no limit with another one."""
+    limits = KeyLimits((1, MINUTE), together=[(3, MINUTE)])
+    assert [limits.take(None, at(0)) <= timedelta(0) for _ in range(4)] == [True, True, True, False]
+
+
+def test_limits_are_kept_of_the_keys_that_were_used_last() -> None:
+    """The memory that they take is bounded."""
+    limits = KeyLimits((1, MINUTE), most_keys=2)
+    for key in "abc":
+        limits.take(key, at(0))
+    assert limits.wait("c", at(1)) > timedelta(0)
+    assert limits.wait("a", at(1)) <= timedelta(0)
