@@ -60,12 +60,12 @@ async def test_nothing_stored_keeps_no_landing(store: Store) -> None:
 async def test_landing_waits_for_what_may_withdraw_its_pull_request_or_pause_its_queue(
     store: Store, command: CommentCommand, waits: list[int]
 ) -> None:
-    """P5: what another pull request or repository is told keeps none."""
+    """P5: a command about another pull request or repository keeps none."""
     assert await awaited(store, command) == waits
 
 
 async def test_of_a_person_the_first_command_of_each_kind_counts(store: Store) -> None:
-    """P5: no person keeps a landing for longer by more comments, in whatever letters GitHub shows the login."""
+    """P5: more comments of a person keep a landing no longer, in whatever letters GitHub shows the login."""
     again = unqueue("Hubot", comment_id=2)
     pauses = unqueue(withdraws="repository", comment_id=3)
     assert await awaited(store, unqueue(), again, pauses, unqueue("mona")) == [0, 2, 3, 1]
