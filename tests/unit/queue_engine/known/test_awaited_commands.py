@@ -65,7 +65,7 @@ async def test_landing_waits_for_what_may_withdraw_its_pull_request_or_pause_its
 
 
 async def test_of_a_person_the_first_command_of_each_kind_counts(store: Store) -> None:
-    """P5: more comments of a person keep a landing no longer, in whatever letters GitHub shows the login."""
+    """P5: more comments of a person keep a landing no longer, however the login is capitalized."""
     again = unqueue("Hubot", comment_id=2)
     pauses = unqueue(withdraws="repository", comment_id=3)
     assert await awaited(store, unqueue(), again, pauses, unqueue("mona")) == [0, 2, 3, 1]
