@@ -174,7 +174,6 @@ class Conditions:
     def protects(self, rule: dict[str, Any]) -> bool:
         """Whether a protection of Mergify becomes one of IMQ as a whole."""
         trial = self._trial()
-        trial.alone = True
         trial.protection((), rule)
         return not trial.is_missing
 

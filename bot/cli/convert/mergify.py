@@ -269,7 +269,7 @@ class _Mergify:
                 self.conditions.queue((*here, name), rule[name], by_itself=by_itself, narrow=narrow) for name in asked
             ]
             named.append({branch for each in bases for branch in each})
-        if found and all(named) and not self._entrances(("merge",)):
+        if all(named) and not self._entrances(("merge",)):
             self.conditions.of_queues = tuple(sorted(set().union(*named)))
 
     def _merge_protections(self, place: Place, rules: Any) -> None:

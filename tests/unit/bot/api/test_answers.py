@@ -7,10 +7,12 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.api.events import EventAnswer
 from bot.api.views import TrainAnswer, as_json, state_fields
 from notifications.render.status import answer_text
 from queue_engine.config.model import Policy
 from queue_engine.domain.facts import FailingCheck
+from queue_engine.domain.model import TimelineEvent
 from queue_engine.domain.notice import TrainNotice, TrainProgress
 from queue_engine.domain.reasons import (
     MERGED_REASONS,
@@ -111,3 +113,9 @@ def test_train_of_an_entry_counts_the_checks_that_have_reported() -> None:
     assert found.sentences[0] == "IMQ tests it with #2 in one CI run, on the branch imq/main/7."
     waiting = TrainAnswer.of(TrainNotice(progress=TrainProgress.QUALIFIED), checked)
     assert (waiting.progress, waiting.run, waiting.reported) == ("qualified", None, None)
+
+
+def test_events_have_rounded_minutes_and_cost() -> None:
+    """Programs that follow the timeline add them up; the store keeps what is exact."""
+    event = TimelineEvent(NOW, "landed", REPOSITORY.id, "main", 1, data={"jobs": {"minutes": 0.1 + 0.2, "cost": None}})
+    assert EventAnswer.of(REPOSITORY, event).data == {"jobs": {"minutes": 0.3, "cost": None}}

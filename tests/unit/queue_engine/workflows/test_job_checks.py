@@ -222,3 +222,11 @@ def test_check_is_filtered_if_one_file_alone_reports_it_and_changed_files_decide
     job = f"jobs: {{lint: {{name: '{name}', runs-on: x, steps: [{{run: x}}]}}}}"
     texts = {f".github/workflows/{file}.yml": f"on: {each}\n{job}\n" for file, each in events.items()}
     assert filtered_checks(read_workflows(texts), CANDIDATE) == found
+
+
+def test_check_is_not_filtered_if_a_job_with_a_computed_name_may_report_it() -> None:
+    """What it reports is known on GitHub alone."""
+    job = "jobs: {{lint: {{name: '{}', runs-on: x, steps: [{{run: x}}]}}}}"
+    texts = {"a": f"on: {PATHS}\n{job.format('lint')}\n", "b": f"on: pull_request\n{job.format('${{ vars.name }}')}\n"}
+    files = read_workflows({f".github/workflows/{name}.yml": text for name, text in texts.items()})
+    assert filtered_checks(files, CANDIDATE) == {}

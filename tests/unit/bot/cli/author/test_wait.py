@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.cli.author.api_client import ApiAnswer, ConnectionFailed, Retries
-from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, waiting_at_most
+from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, _until_done, waiting_at_most
 from bot.cli.author.session import Session
 from bot.cli.console import ExitCode
 
@@ -133,6 +133,21 @@ def test_server_that_stays_away_is_given_up(capsys: pytest.CaptureFixture[str]) 
     assert run(server) is ExitCode.UNREACHABLE
     assert GIVE_UP_SECONDS < server.now < GIVE_UP_SECONDS + 120
     assert "stays queued" in capsys.readouterr().err
+
+
+def test_server_that_answers_between_two_outages_is_not_given_up() -> None:
+    """A quarter of an hour is the limit of one outage."""
+    away = ["no answer."] * 25
+    assert run(Server(state("checking"), *away, state("checking", 1), *away, LANDED)) is ExitCode.DONE
+
+
+def test_bulk_call_outlasts_a_restart_and_ends_with_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits by the rules of a single landing."""
+    running, done = ({"process_id": "p", "state": each, "version": each} for each in ("running", "done"))
+    server = Server("no answer", ApiAnswer(200, running), ApiAnswer(503, {"error": "x"}), ApiAnswer(200, done))
+    monkeypatch.setattr("time.sleep", server.sleep)
+    assert _until_done(Session(server, None, False), running) == done  # type: ignore[arg-type]
+    assert server.paths[-1] == "/api/v1/processes/p?wait=60&since=running"
 
 
 def test_timeout_leaves_it_queued(capsys: pytest.CaptureFixture[str]) -> None:

@@ -747,3 +747,26 @@ def test_convert_of_kodiak_queues_by_no_label_if_it_cannot_block_the_titles(conv
     assert parse(Path(".github/imq.yml").read_text()).value is None
     assert found["merge.blocking_title_regex"][0] == "not there"
     assert not own or found["merge.automerge_label"][0] == "not there"
+
+
+def test_convert_makes_no_trigger_where_a_protection_or_a_named_queue_asks_for_more(
+    convert: Convert,
+) -> None:
+    """Without queues, too; and another label of one of several queues cannot be required for that queue alone."""
+    rule = "pull_request_rules: [{conditions: [label=go], actions: {queue: {name: a}}}]\n"
+    convert(".mergify.yml", rule + "merge_protections: [{name: all, success_conditions: [title~=^feat]}]\n")
+    assert parse(Path(".github/imq.yml").read_text()).value is None
+    queues = "queue_rules: [{name: a, queue_conditions: [label=odd]}, {name: b}]\n"
+    convert(".mergify.yml", rule + queues, "--force")
+    assert parse(Path(".github/imq.yml").read_text()).value is None
+    convert(".mergify.yml", rule + queues.replace("odd", "go"), "--force")
+    assert parse(Path(".github/imq.yml").read_text()).value == {"trigger_labels": ["go"]}
+
+
+def test_convert_of_a_method_that_one_rule_of_several_names_is_nearly_the_same(convert: Convert) -> None:
+    """IMQ lands the pull requests of the other rule by it, too."""
+    rules = (
+        "[{conditions: [label=a], actions: {queue: {}}}, {conditions: [body~=x], actions: {queue: {method: rebase}}}]"
+    )
+    found = verdicts(convert(".mergify.yml", f"pull_request_rules: {rules}", "--json"))
+    assert found["pull_request_rules[1].actions.queue.method"] == ("nearly", "merge.method")
