@@ -116,8 +116,8 @@ def test_uvx_runs_the_command_without_installing_it(index: str, tmp_path: Path) 
 
 
 def beside(index: str) -> dict[str, str]:
-    """What has pip ask this index, too."""
-    return {"PIP_EXTRA_INDEX_URL": index}
+    """What has pip ask this index, too, and uv, by which pipx installs where it has uv beside it."""
+    return {"PIP_EXTRA_INDEX_URL": index, "UV_INDEX": index}
 
 
 def installed_in(directory: Path, wanted: str, index: str) -> Path:
