@@ -46,13 +46,7 @@ _MOST_YIELDS = 9
 """How many runs of an agent in a row end for people. With three, people's p95 beside agents is three percent higher."""
 
 _LOST_BENEATH = 0.25
-"""A run is cancelled when what lies beneath its own members is good by less than this chance.
-
-Near its end less is enough: another run in its place would end later.
-"""
-
-_ENDS_SOON = 0.67
-"""From this share of a usual run on, the suspects in a run wait for its end: that may save a run of their own."""
+"""A run is cancelled when what lies beneath its own members is good by less than this chance."""
 
 _LIKELY = 0.5
 
@@ -191,7 +185,7 @@ class _Choice:
 
     def _work(self, active: set[int]) -> Iterator[Sequence[Member]]:
         """Yield members to test: suspects that no run tests, fresh ones, other suspects, those that passed long ago."""
-        tested = {member for each in self.trains.runs for member in self._members_tested(each)}
+        tested = {member for each in self.trains.runs for member in each.tested}
         failures = self.evidence.unexplained
         retested = [each for each in failures if each.suspects & tested]
         yield from (self._suspects(each, tested) for each in failures if not each.suspects & tested)
@@ -209,11 +203,6 @@ class _Choice:
         waiting = active.union(*(each.content for each in self.trains.passed))
         if idle := [each for each in self.trains.queue if each.qualified and each.id not in waiting]:
             yield idle
-
-    def _members_tested(self, run: TrainRun) -> Iterable[int]:
-        """Return the members of a run that need no other one before it ends: if it ends soon, all of them."""
-        late = _progress(run, self.trains, self.now) >= _ENDS_SOON
-        return run.content if late and self.now < hangs_at(self.trains, run) else run.tested
 
     def _suspects(self, failed: FailingRun, tested: set[int]) -> Sequence[Member]:
         """Return the suspects that a run should test next: all of them are qualified only where none is not."""
@@ -358,7 +347,7 @@ def _planned(trains: Trains, now: float, *, lands: bool = True) -> Plan:
         return Plan(land=run)
     if eject := _ejections(trains, evidence, now):
         return Plan(eject=eject)
-    cancel = _lost_runs(trains, evidence, now)
+    cancel = _lost_runs(trains, evidence)
     cancel += _preempted_runs(trains, cancel)
     left = replace(trains, runs=tuple(each for each in trains.runs if each.id not in cancel))
     return Plan(cancel=cancel, start=_new_runs(left, evidence, now))
@@ -422,12 +411,8 @@ def _landing(trains: Trains, evidence: Evidence, now: float) -> TrainRun | None:
 
 def _outweighs(rival: TrainRun, run: TrainRun, trains: Trains, evidence: Evidence, now: float) -> bool:
     good = evidence.good(rival.content)
-    return good >= _LIKELY and good * len(rival.content) * _progress(rival, trains, now) > len(run.content)
-
-
-def _progress(run: TrainRun, trains: Trains, now: float) -> float:
-    """Return how much of a usual run's time has passed, 1 at most."""
-    return min(1.0, (now - run.started) / trains.usual_seconds)
+    progress = min(1.0, (now - rival.started) / trains.usual_seconds)
+    return good >= _LIKELY and good * len(rival.content) * progress > len(run.content)
 
 
 def _ejections(trains: Trains, evidence: Evidence, now: float) -> tuple[int, ...]:
@@ -444,7 +429,7 @@ def _ejections(trains: Trains, evidence: Evidence, now: float) -> tuple[int, ...
     )
 
 
-def _lost_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[int, ...]:
+def _lost_runs(trains: Trains, evidence: Evidence) -> tuple[int, ...]:
     """Return the runs whose outcome would change nothing."""
     queued = {each.id: each for each in trains.queue}
     lost = []
@@ -455,8 +440,7 @@ def _lost_runs(trains: Trains, evidence: Evidence, now: float) -> tuple[int, ...
             for each in run.tested
             if each in queued
         )
-        least = min(_LOST_BENEATH, 1 - _progress(run, trains, now))
-        if ejected or not undecided or evidence.good(run.beneath) < least:
+        if ejected or not undecided or evidence.good(run.beneath) < _LOST_BENEATH:
             lost.append(run.id)
     return tuple(lost)
 

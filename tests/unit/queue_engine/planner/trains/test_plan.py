@@ -284,29 +284,6 @@ def test_member_that_failed_alone_too_often_leaves_however_flaky_ci_is() -> None
     assert plan(replace(state, failures=(both_failed(1, times=8),)), 1.0).eject == (1,)
 
 
-def beside_a_failure(times: int, fails: float = 0.1) -> Trains:
-    """A run of two, the first of which has failed alone so often; three in ten runs flake."""
-    run = TrainRun(5, (1, 2), frozenset({2}), 0.0)
-    flaky = Estimates(fails=Rate(fails, 400), flakes=Rate(0.3, 400))
-    return replace(trains(2, slots=2), estimates=flaky, runs=(run,), failures=(both_failed(1, times=times),), saved=9.0)
-
-
-def test_suspect_waits_for_a_run_with_it_that_ends_soon_and_does_not_hang() -> None:
-    """If that run passes, it clears the suspect; a run of the suspect alone would be lost."""
-    state = beside_a_failure(1, fails=0.2)
-    shares = (0.0, 0.6, 0.7, 1.9, 2.0)
-    started = [[each.content for each in plan(state, USUAL * share).start] for share in shares]
-    assert started == [[(1,)], [(1,)], [], [], [(1,)]]
-
-
-def test_run_on_a_probable_culprit_is_cancelled_unless_it_is_near_its_end() -> None:
-    """Another run of its own members would end later than it, and cost one more."""
-    state = beside_a_failure(3)
-    assert 0.1 < weigh(state).good([1]) < 0.25
-    assert [plan(state, USUAL * share).cancel for share in (0.5, 0.7, 0.9, 1.5)] == [(5,), (5,), (), ()]
-    assert plan(beside_a_failure(2), USUAL * 0.5).cancel == ()
-
-
 def test_run_that_passed_and_waits_to_land_is_not_started_again() -> None:
     """P5: its tree would pass at once, and wait again, for ever."""
     queue = tuple(replace(each, qualified_at=0.0 if each.id in (1, 8) else None) for each in trains(8).queue)
