@@ -50,6 +50,7 @@ WHY: Mapping[Reason, str] = {
     Reason.CLOSED: ": it was closed",
     Reason.MERGED_ELSEWHERE: ": it is merged already",
     Reason.BASE_CHANGED: ": its base branch changed",
+    Reason.BASE_REWRITTEN: ": its base branch was moved by force",
     Reason.LABEL_WITHOUT_RIGHT: ": the label needs write access",
     Reason.NO_CHECKS: ": nothing tested it",
     Reason.GITHUB_TROUBLE: ": GitHub failed",

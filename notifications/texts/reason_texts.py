@@ -158,6 +158,11 @@ REASONS: Mapping[Reason, ReasonText] = {
         "where IMQ had not tested it.",
         "Check that branch, and revert the merge if it should not be there.",
     ),
+    Reason.BASE_REWRITTEN: ReasonText(
+        "IMQ had merged {base} into the pull request. Then somebody moved {base} by force, and it no longer has the commit "
+        "that IMQ merged. Landing the pull request would bring that commit back.",
+        "Remove that commit from the branch, for example by a rebase onto {base}." + REQUEUE,
+    ),
     Reason.HEAD_CHANGED: ReasonText(
         "Somebody pushed new commits to the pull request. IMQ lands only what was queued.",
         "If the new commits should land too, comment `/queue` or add the label {label}.",

@@ -60,6 +60,7 @@ class Reason(StrEnum):
     DRAFT = "draft"
     BASE_CHANGED = "base_changed"
     BASE_CHANGED_AT_MERGE = "base_changed_at_merge"
+    BASE_REWRITTEN = "base_rewritten"
     HEAD_CHANGED = "head_changed"
     UPDATED_FOR_ANOTHER = "updated_for_another"
     PERMISSION_LOST = "permission_lost"
@@ -186,6 +187,7 @@ REASONS: Mapping[Reason, ReasonFacts] = {
     Reason.DRAFT: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.BASE_CHANGED_AT_MERGE: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),
+    Reason.BASE_REWRITTEN: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.HEAD_CHANGED: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.UPDATED_FOR_ANOTHER: ReasonFacts(Outcome.CANCELLED, ReasonActor.AUTHOR),
     Reason.PERMISSION_LOST: ReasonFacts(Outcome.CANCELLED, ReasonActor.MAINTAINER),

@@ -98,7 +98,7 @@ def judge_absent(
 
 def _lacking(run: Run, facts: Facts, policy: Policy) -> tuple[Sequence[RequiredCheck], CommitChecks] | None:
     """Return the absent checks, while no other check decides; none where nothing is required, and nothing reports."""
-    if facts.rules is None or facts.reports is None or run.merge_refusals or run.rerun_at is not None:
+    if facts.rules is None or facts.reports is None or run.rerun_at is not None:
         return None
     required = head_checks(facts.rules, policy)
     if unreported_check(required, policy.own_app) is not None:

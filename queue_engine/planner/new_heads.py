@@ -12,6 +12,7 @@ from queue_engine.planner.actions import Action, Dequeue, FactKind, Facts, ReadF
 from queue_engine.rules.consent import (
     NewHead,
     UnknownFact,
+    dropped_tip,
     may_be_updated_silently,
     may_bind,
     may_lack_update,
@@ -43,7 +44,12 @@ def judge_new_head(entry: Entry, head_sha: str, facts: Facts, policy: Policy, no
 
 
 def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
-    """Prove an update by its parents, once; None if the head is proved already."""
+    """Prove an update by its parents, once; None if the head is proved already.
+
+    A head that was proved leaves as well if its base no longer has what IMQ merged: landing would bring that back.
+    """
+    if (dropped := dropped_tip(entry, comparison)) is not None:
+        return Dequeue(Reason.BASE_REWRITTEN, detail=dropped)
     if entry.head_proved:
         return None
     if may_bind(NewHead(entry.head_sha, compared=comparison), entry, policy, ConsentKind.OWN_UPDATE) is None:

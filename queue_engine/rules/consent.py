@@ -408,6 +408,19 @@ def is_own_update(updated_from: str | None, comparison: Comparison, policy: Poli
     return _merged_tip(updated_from, comparison, policy) == comparison.merge_base
 
 
+def dropped_tip(entry: Entry, compared: Comparison) -> str | None:
+    """Return the tip of the base that IMQ's update merged, if a push by force took it from the base since.
+
+    Another merge base alone does not show that: the base may have merged the old head. But the base lacks the tip if
+    GitHub lists it as the head's own, or if the head contains the whole base and another commit is the base's tip.
+    """
+    tip = entry.run.base_tip
+    if compared.head.sha != entry.head_sha or compared.head.parents != (entry.updated_from, tip):
+        return None
+    contained = compared.behind == 0 and not compared.head_landed
+    return tip if tip in compared.ahead or (contained and tip != compared.base_tip) else None
+
+
 def _merged_tip(updated_from: str | None, compared: Comparison, policy: Policy) -> str | None:
     """Return the commit that an update merged into the old head, by its parents; None: this is no such update.
 

@@ -83,6 +83,24 @@ async def test_check_that_no_commit_ever_had_is_announced_once_and_no_author_is_
     assert await whole_queue(world) == [("paused", "check_never_reported"), ("resumed", "check_never_reported")]
 
 
+async def test_check_that_is_required_since_the_tests_ended_is_announced_as_soon_as_any(world: World) -> None:
+    """P5: IMQ learns of the rule by GitHub's refusal to merge; the author is not ejected two hours later."""
+    with_workflow(world)
+    pull = world.open("change")
+    await world.pass_time(2 * CI_TIME)
+    app = world.github.actions.app(world.repository.record)
+    checks = [("test", app.id), "ci/misspelt"]
+    world.meanwhile(
+        "PUT /repos/{owner}/{repo}/pulls/{number}/merge",
+        lambda: world.repository.protect("main", required_checks=checks, webhook=False),
+    )
+    await label(world, pull)
+    await world.until(lambda: says(world, pull, "which no recent commit of this repository has"), within=2 * SOON)
+    await world.pass_time(3 * HOUR)
+    assert await world.reasons(pull) == []
+    assert await whole_queue(world) == [("paused", "check_never_reported")]
+
+
 @pytest.mark.thorough
 async def test_check_that_no_commit_had_ends_its_blocker_when_it_reports_anywhere(world: World) -> None:
     """P5: the CI is set up after the rule; the queue resumes by itself."""

@@ -286,3 +286,29 @@ async def test_head_that_the_ledger_lacks_does_not_land(world: World) -> None:
     assert not pull.merged
     assert await reasons_of(world, pull) == [Reason.INTERNAL_ERROR]
     assert world.requests("PUT " + MERGE) == 1
+
+
+@pytest.mark.parametrize("then", ["back", "amended"])
+@pytest.mark.parametrize("status", ["checking", pytest.param("ready", marks=pytest.mark.thorough)])
+async def test_base_that_was_moved_by_force_brings_no_dropped_commit_back(
+    world: World, status: str, then: str
+) -> None:
+    """P4, P6: the commit that IMQ merged is gone from the base; no one pushed to the pull request, and none is blamed."""
+    pull = await queued(world, "checking")
+    dropped = world.repository.sha()
+    if status == "ready":
+        # GitHub refuses once: the update is proved by then, and waits for the next call.
+        world.server.faults.add(Fault(kind="fail", method="PUT", route=MERGE, status=405))
+        await world.until(lambda: world.requests(f"PUT {MERGE}") == 1)
+    if then == "amended":
+        world.repository.force_push("main", {"moved.py": "amended\n"}, by="rhea")
+    else:
+        parent = world.repository.record.git.must(dropped).parents[0]
+        world.repository.push_commit("main", parent, by="rhea", force=True)
+    await world.pass_time(CI_TIME * 4)
+    assert await reasons_of(world, pull) == [Reason.BASE_REWRITTEN]
+    assert not world.repository.is_ancestor(dropped, "main")
+    said = world.comment(pull)
+    assert dropped in said
+    assert "somebody moved `main` by force" in said
+    assert "pushed" not in said.partition("<details>")[0]

@@ -124,6 +124,30 @@ def test_unproved_head_that_is_behind_is_proved_before_it_is_updated() -> None:
     assert decide(unproved, crafted, POLICY, NOW) == Dequeue(Reason.HEAD_CHANGED)
 
 
+@pytest.mark.parametrize("proved", [True, False])
+@pytest.mark.parametrize(
+    ("compared", "is_dropped"),
+    [
+        ({"behind": 1, "ahead": ("base-1", "head-2")}, True),
+        ({"behind": 0, "base_tip": "base-0"}, True),
+        ({"behind": 1, "ahead": ("head-2",)}, False),
+        ({"behind": 0, "base_tip": "base-1"}, False),
+        ({"behind": 1, "ahead": ("base-1", "head-2"), "parents": ("head-1", "other")}, False),
+    ],
+)
+def test_update_whose_base_lacks_what_it_merged_leaves_for_that(
+    proved: bool, compared: dict[str, Any], is_dropped: bool
+) -> None:
+    """P4, P6: another merge base does not show that: the base may have merged the old head."""
+    updated = entry(status=READY, head_sha="head-2", head_proved=proved, updated_from="head-1", base_tip="base-1")
+    made = replace(comparison("head-2", parents=("head-1", "base-1")), merge_base="base-0")
+    head = replace(made.head, parents=compared.get("parents", made.head.parents))
+    rest = {name: value for name, value in compared.items() if name != "parents"}
+    facts = facts_with(pull=pull(head_sha="head-2"), comparison=replace(made, head=head, **rest))
+    left = decide(updated, facts, POLICY, NOW)
+    assert (left == Dequeue(Reason.BASE_REWRITTEN, detail="base-1")) is is_dropped
+
+
 def test_name_in_the_description_counts_once_the_head_is_proved() -> None:
     """P3, P4: nothing lands before what its description names, and what waits outside has a head with consent."""
     unproved = entry(status=READY, head_sha="head-2", head_proved=False, updated_from="head-1")
