@@ -159,8 +159,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Check that branch, and revert the merge if it should not be there.",
     ),
     Reason.BASE_REWRITTEN: ReasonText(
-        "IMQ had merged {base} into the pull request. Then somebody moved {base} by force, and it no longer has the commit "
-        "that IMQ merged. Landing the pull request would bring that commit back.",
+        "IMQ had merged {base} into the pull request. Then somebody moved {base} by force, and it no longer has the "
+        "commit that IMQ merged. Landing the pull request would bring that commit back.",
         "Remove that commit from the branch, for example by a rebase onto {base}." + REQUEUE,
     ),
     Reason.HEAD_CHANGED: ReasonText(

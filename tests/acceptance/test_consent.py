@@ -290,10 +290,8 @@ async def test_head_that_the_ledger_lacks_does_not_land(world: World) -> None:
 
 @pytest.mark.parametrize("then", ["back", "amended"])
 @pytest.mark.parametrize("status", ["checking", pytest.param("ready", marks=pytest.mark.thorough)])
-async def test_base_that_was_moved_by_force_brings_no_dropped_commit_back(
-    world: World, status: str, then: str
-) -> None:
-    """P4, P6: the commit that IMQ merged is gone from the base; no one pushed to the pull request, and none is blamed."""
+async def test_base_that_was_moved_by_force_brings_no_dropped_commit_back(world: World, status: str, then: str) -> None:
+    """P4, P6: the base lost the commit that IMQ merged. No one pushed to the pull request, and none is blamed."""
     pull = await queued(world, "checking")
     dropped = world.repository.sha()
     if status == "ready":
