@@ -306,7 +306,7 @@ async def test_base_that_was_moved_by_force_brings_no_dropped_commit_back(world:
     await world.pass_time(CI_TIME * 4)
     assert await reasons_of(world, pull) == [Reason.BASE_REWRITTEN]
     assert not world.repository.is_ancestor(dropped, "main")
-    said = world.comment(pull)
-    assert dropped in said
-    assert "somebody moved `main` by force" in said
-    assert "pushed" not in said.partition("<details>")[0]
+    comment = world.comment(pull)
+    assert dropped in comment
+    assert "somebody moved `main` by force" in comment
+    assert "pushed" not in comment.partition("<details>")[0]
