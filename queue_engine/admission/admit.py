@@ -221,6 +221,9 @@ async def admit(
         trusted = trusted_of(pull.labels, left.trusted_labels)
     if case.in_order is not None:
         await case.in_order(pull.base_branch, policy, request.order or precedence_of(trusted, policy))
+    refused, cause = None if answered else judged(request, taken, requirements, policy), None
+    if isinstance(refused, Reject):
+        cause = await record.author_of_refusal(engine, repository, pull, refused.reason)
     async with engine.change() as change:
         queue = await change.tx.queues.find_or_create(repository, pull.base_branch, change.now)
         await change.tx.queues.lock_order(queue.id)
@@ -249,7 +252,7 @@ async def admit(
                 _check_room(engine, answer, policy, may_wait=request.may_wait)
             case Reject(reason, detail) if not answered:
                 by, delivery = request.by, case.delivery
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
+                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail, cause=cause)
     _log_answer(request, pull, answer)
     return answer
 

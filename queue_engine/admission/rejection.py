@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.core.timing.backoff import Backoff, no_jitter, wait
+from queue_engine.domain.departure import Cause
 from queue_engine.domain.errors import EngineError
 from queue_engine.domain.facts import Permission, PullRequest
 from queue_engine.domain.model import Queue, Repository
@@ -50,11 +51,15 @@ async def refuse(
     by: str | None,
     delivery: str | None,
     detail: str | None = None,
+    cause: Cause | None = None,
 ) -> None:
-    """Reject a pull request: store and announce the rejection, and remove the label."""
+    """Reject a pull request: store and announce the rejection, and remove the label.
+
+    `cause`: who made the change for which it is refused, if only GitHub's history tells that.
+    """
     tx, now, repository = change.tx, change.now, queue.repository
     people = (pull.author, *pull.assignees) if REASONS[reason].next_actor is ReasonActor.AUTHOR else ()
-    cause = cause_of_refusal(reason, pull)
+    cause = cause_of_refusal(reason, pull) or cause
     notice = notices.notice_of_pull(
         *(pull.number, pull.base_branch, pull.head_sha, NoticeKind.REFUSED, policy, now),
         people=tuple(dict.fromkeys(people)),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from queue_engine.config.model import Policy
@@ -48,13 +48,14 @@ from queue_engine.rules.departure_facts import (
     BY_DISMISSAL,
     author_in_history,
     cause_of,
+    cause_of_refusal,
+    changed_lately,
     dismissal_of,
     is_in_history,
     lost_labels,
     may_merge_yet,
     never_set,
     pushed_head,
-    set_lately,
     with_deleted_label,
 )
 from queue_engine.rules.depth import waits_for_room
@@ -131,30 +132,56 @@ async def with_author(
                 is_own = pull.merged_by is None or pull.merged_by == await engine.github.own_login()
                 return why if is_own else replace(why, by=pull.merged_by, by_bot=is_bot(pull.merged_by))
             return why
-        recent = {*own, *set_lately(known)}
+        recent, removed = {*own, *changed_lately(known, on=True)}, changed_lately(known, on=False)
         present = replace(pull, labels=frozenset(each for each in pull.labels if not has_label([each], recent)))
         with suppress(GitHubError):
-            return await _with_author_in_history(engine, entry, why, present, labels or policy.trigger_labels)
+            queuing = labels or policy.trigger_labels
+            return await _with_author_in_history(engine, entry, why, present, queuing, removed)
         return why
     why = replace(why, pushed=pull.head_sha)
     if pushed_head(entry, known) is not None:
         return why
     with suppress(GitHubError):
-        pushes = await engine.github.head_pushes(entry.repository, pull)
-        by = next((each.by for each in pushes if each.after == pull.head_sha), None)
+        by = await _pusher(engine, entry.repository, pull)
         is_own = by is not None and by == await engine.github.own_login()
         return replace(why, pushed_by_imq=True) if is_own else replace(why, by=by, by_bot=is_bot(by))
     return why
 
 
+async def _pusher(engine: Engine, repository: Repository, pull: PullRequest) -> str | None:
+    """Return who pushed the present head, as the activity of its branch says. Raises GitHubError."""
+    pushes = await engine.github.head_pushes(repository, pull)
+    return next((each.by for each in pushes if each.after == pull.head_sha), None)
+
+
+async def author_of_refusal(engine: Engine, repository: Repository, pull: PullRequest, reason: Reason) -> Cause | None:
+    """Return who made the change for which a pull request is refused, by webhooks; if they were lost, by GitHub."""
+    if reason not in (Reason.HEAD_CHANGED, Reason.BASE_CHANGED) or cause_of_refusal(reason, pull) is not None:
+        return cause_of_refusal(reason, pull)
+    by = None
+    with suppress(GitHubError):
+        if reason is Reason.HEAD_CHANGED:
+            by = await _pusher(engine, repository, pull)
+        else:
+            history = await engine.github.history(repository, pull.number)
+            made = author_in_history(history, DequeueReason(reason), (), datetime.min.replace(tzinfo=UTC))
+            by = None if made is None else made.by
+    return None if by is None else Cause(by, is_bot(by))
+
+
 async def _with_author_in_history(
-    engine: Engine, entry: Entry, why: DequeueReason, pull: PullRequest, labels: Collection[str]
+    engine: Engine,
+    entry: Entry,
+    why: DequeueReason,
+    pull: PullRequest,
+    labels: Collection[str],
+    removed_lately: Collection[str],
 ) -> DequeueReason:
     """Return the reason with who caused it by GitHub's history; `labels` queued it. Raises GitHubError, StaleRecord.
 
     A label that was renamed is on, its history has the former name, and the repository has no label of that name. With
-    two such names it is unknown which one was renamed. `pull` has no label that was set lately: GitHub may show an
-    older history.
+    two such names it is unknown which one was renamed, also if a new label has one of them now. `pull` has no label
+    that was set lately: GitHub may show an older history.
     """
     github, repository, since = engine.github, entry.repository, entry.enqueued_at - _CLOCK_SKEW
     history = await github.history(repository, entry.number)
@@ -162,8 +189,7 @@ async def _with_author_in_history(
     if made is None and why.reason is Reason.LABEL_REMOVED:
         gone = [each for each in sorted(labels) if not await github.has_label(repository, each)]
         renamed = never_set(history, pull.labels) if gone else []
-        others = lost_labels(history, (*pull.labels, *labels)) if gone else []
-        others = [each for each in others if not await github.has_label(repository, each)]
+        others = lost_labels(history, (*pull.labels, *labels, *removed_lately)) if gone else []
         if len(gone) == len(renamed) == 1 and not others and has_label(entry.trusted_labels, gone):
             await follow_label(engine, repository, gone[0], renamed[0])
             raise StaleRecord(f"the label {gone[0]} was renamed before it was read")

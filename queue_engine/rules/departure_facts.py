@@ -345,10 +345,10 @@ def lost_labels(history: Sequence[HistoryEvent], labels: Iterable[str]) -> list[
     return sorted(name for name, kind in last.items() if kind == "labeled" and name not in present)
 
 
-def set_lately(known: Sequence[Known]) -> frozenset[str]:
-    """Return the labels that a person or IMQ has set within the last quarter of an hour."""
+def changed_lately(known: Sequence[Known], *, on: bool) -> frozenset[str]:
+    """Return the labels that a person or IMQ has set, or removed, within the last quarter of an hour."""
     stated = [each.statement for each in known]
-    states = [each for each in stated if isinstance(each, PullRequestState | OwnLabel) and each.label_set]
+    states = [each for each in stated if isinstance(each, PullRequestState | OwnLabel) and each.label_set is on]
     return frozenset(each.label for each in states if each.label is not None)
 
 

@@ -604,3 +604,20 @@ async def test_who_changed_a_pull_request_before_it_was_queued_is_named(tmp_path
         assert [(each.event, each.reason) for each in events] == [("refused", reason)]
         assert events[-1].data["dequeued_by"] == "hubot"
         assert words in world.comment(pull)
+
+
+@pytest.mark.parametrize("act", ["base", "push"])
+async def test_change_before_the_queue_without_its_webhook_is_told_with_who_made_it(world: World, act: str) -> None:
+    """P6: there is no entry yet, and GitHub's history alone names the person."""
+    world.repository.create_branch("release", "main")
+    pull = world.open("change")
+    await world.pass_time(2 * CI_TIME)
+    pull.label(LABEL, by="mona")
+    if act == "base":
+        pull.edit_base("release", by="hubot", webhook=False)
+    else:
+        pull.push({"more.py": "more\n"}, by="hubot", webhook=False)
+    await world.until(lambda: LABEL not in pull.labels)
+    await world.settle()
+    assert await world.reasons(pull) == ["base_changed" if act == "base" else "head_changed"]
+    assert ("`hubot` changed the base branch" if act == "base" else "`hubot` pushed") in world.comment(pull)

@@ -115,27 +115,37 @@ async def test_label_was_renamed_only_where_one_that_no_one_set_is_in_the_place_
     assert kept.trusted_labels == (trusted if found is not None else ("docs",))
 
 
-@pytest.mark.parametrize("act", ["other renamed", "other kept", "set by IMQ", "set by a person", "wanted"])
+@pytest.mark.parametrize(
+    "act", ["other renamed", "other made again", "other removed", "set by IMQ", "set by a person", "wanted"]
+)
 async def test_deleted_label_is_not_taken_for_one_that_another_label_has_replaced(
     sqlite_database: Database, act: str
 ) -> None:
-    """P4: `docs` was `text` before, or was set so lately that GitHub's history lacks it."""
+    """P4: `docs` was `text` before, or was set so lately that GitHub's history lacks it. A new label may be `text` now;
+    but a person may have removed `text` so lately that the history lacks that."""
     setup = Setup(Store(sqlite_database))
     await setup.front(trusted_labels=("merge-queue",))
     setup.github.events, setup.github.gone = (HistoryEvent("labeled", NOW, "mona", "merge-queue"),), ("merge-queue",)
     subject = of_pull(1)
+    its_own = {"head_sha": "head-1", "base": "main", "open": True, "merged": False, "draft": False}
+    its_own |= {"updated_at": NOW, "title": "A"}
+    if act.startswith("other"):
+        setup.github.events += (HistoryEvent("labeled", NOW, "mona", "Text"),)
     async with setup.engine.change() as change:
         match act:
-            case "other renamed" | "other kept":
-                setup.github.events += (HistoryEvent("labeled", NOW, "mona", "Text"),)
-                setup.github.gone += ("text",) if act == "other renamed" else ()
+            case "other renamed":
+                setup.github.gone += ("text",)
+            case "other made again":
+                pass
+            case "other removed":
+                removal = PullRequestState.model_validate({**its_own, "labels": ("docs",), "label": "text"})
+                await change.tx.known.record(REPOSITORY.id, [Fact(subject=subject, statement=removal)], NOW)
             case "set by IMQ":
                 own = Fact(subject=subject, statement=OwnLabel(label="docs", label_set=True))
                 await change.tx.known.record(REPOSITORY.id, [own], NOW)
             case "set by a person":
-                its_own = {"head_sha": "head-1", "base": "main", "open": True, "merged": False, "draft": False}
                 label = {"labels": ("docs",), "label": "docs", "label_set": True}
-                state = PullRequestState.model_validate({"updated_at": NOW, "title": "A", **its_own, **label})
+                state = PullRequestState.model_validate({**its_own, **label})
                 await change.tx.known.record(REPOSITORY.id, [Fact(subject=subject, statement=state)], NOW)
             case _:
                 await change.tx.outbox.want_label(REPOSITORY, 1, "docs", on=True, due=NOW)
@@ -144,7 +154,7 @@ async def test_deleted_label_is_not_taken_for_one_that_another_label_has_replace
     assert entry is not None
     pull = replace(setup.github.pull, labels=frozenset({"docs"}))
     left = with_author(setup.engine, entry, DequeueReason(Reason.LABEL_REMOVED), pull, Policy())
-    if act == "other kept":
+    if act == "other removed":
         with pytest.raises(StaleRecord):
             await left
     else:
