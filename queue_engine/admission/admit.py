@@ -250,9 +250,9 @@ async def admit(
                 if left is not None and not request.trusts_labels:
                     await change.tx.consents.keep_alone(left, answer)
                 _check_room(engine, answer, policy, may_wait=request.may_wait)
-            case Reject(reason, detail) if not answered:
+            case Reject() if not answered:
                 by, delivery = request.by, case.delivery
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail, cause=cause)
+                await refuse(change, queue, pull, answer, policy, by=by, delivery=delivery, cause=cause)
     _log_answer(request, pull, answer)
     return answer
 

@@ -21,7 +21,7 @@ from queue_engine.effects import notices
 from queue_engine.effects.context import Change, Engine
 from queue_engine.effects.record import cause_data
 from queue_engine.rules.departure_facts import cause_of_refusal
-from queue_engine.rules.eligibility import may_queue, unread_teams
+from queue_engine.rules.eligibility import Reject, may_queue, unread_teams
 from queue_engine.store import Transaction
 
 
@@ -45,12 +45,11 @@ async def refuse(
     change: Change,
     queue: Queue,
     pull: PullRequest,
-    reason: Reason,
+    why: Reject,
     policy: Policy,
     *,
     by: str | None,
     delivery: str | None,
-    detail: str | None = None,
     cause: Cause | None = None,
 ) -> None:
     """Reject a pull request: store and announce the rejection, and remove the label.
@@ -58,6 +57,7 @@ async def refuse(
     `cause`: who made the change for which it is refused, if only GitHub's history tells that.
     """
     tx, now, repository = change.tx, change.now, queue.repository
+    reason, detail = why.reason, why.detail
     people = (pull.author, *pull.assignees) if REASONS[reason].next_actor is ReasonActor.AUTHOR else ()
     cause = cause_of_refusal(reason, pull) or cause
     notice = notices.notice_of_pull(

@@ -41,7 +41,7 @@ from queue_engine.executor.run_request import judge_again
 from queue_engine.handlers.label_updates import LabelUpdates
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.rules.consent import NewHead
-from queue_engine.rules.eligibility import may_queue
+from queue_engine.rules.eligibility import Reject, may_queue
 from queue_engine.rules.priority import precedence_of, trusted_of
 from queue_engine.rules.stacks import pull_request_in
 
@@ -278,8 +278,8 @@ class PullRequestChanges:
                 return
             async with engine.change() as change:
                 queue = await change.tx.queues.find_or_create(case.repository, webhook.branch, change.now)
-                reason, delivery, detail = refused.reason, case.delivery, refused.detail
-                await refuse(change, queue, pull, reason, policy, by=by, delivery=delivery, detail=detail)
+                why = Reject(refused.reason, refused.detail)
+                await refuse(change, queue, pull, why, policy, by=by, delivery=case.delivery)
 
     async def _revalidate(self, case: Case, entry: Entry, webhook: PullRequestChange) -> None:
         engine, removed = self._engine, None
