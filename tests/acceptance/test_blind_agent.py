@@ -11,6 +11,7 @@ from queue_engine.admission.rejection import refuse
 from queue_engine.domain.departure import DequeueReason
 from queue_engine.domain.reasons import REASONS, Outcome, Reason
 from queue_engine.effects.record import dequeue
+from queue_engine.rules.eligibility import Reject
 from tests.acceptance.callers import caller
 from tests.acceptance.commenting import say
 from tests.acceptance.test_mcp import Agent
@@ -96,7 +97,7 @@ async def leave(world: World, pull: Any, reason: Reason) -> None:
         queue = await change.tx.queues.get(entry.queue_id)
         assert queue is not None
         await change.tx.entries.remove(entry)
-        await refuse(change, queue, facts, reason, policy, by="mona", delivery=None)
+        await refuse(change, queue, facts, Reject(reason), policy, by="mona", delivery=None)
 
 
 @pytest.mark.thorough
