@@ -54,7 +54,7 @@ async def refuse(
 ) -> None:
     """Reject a pull request: store and announce the rejection, and remove the label.
 
-    `cause`: who made the change for which it is refused, if only GitHub's history tells that.
+    `cause`: who made the change for which it is refused, if only GitHub's history names that person.
     """
     tx, now, repository = change.tx, change.now, queue.repository
     reason, detail = why.reason, why.detail
