@@ -607,7 +607,7 @@ async def test_who_changed_a_pull_request_before_it_was_queued_is_named(tmp_path
 
 
 @pytest.mark.parametrize("act", ["base", "push"])
-async def test_change_before_the_queue_without_its_webhook_is_told_with_who_made_it(world: World, act: str) -> None:
+async def test_change_before_the_queue_without_its_webhook_names_who_made_it(world: World, act: str) -> None:
     """P6: there is no entry yet, and GitHub's history alone names the person."""
     world.repository.create_branch("release", "main")
     pull = world.open("change")

@@ -13,11 +13,11 @@ from queue_engine.rules.departure_facts import (
     author_in_history,
     cause_of,
     cause_of_refusal,
+    changed_lately,
     dismissal_of,
     lost_labels,
     never_set,
     pushed_head,
-    set_lately,
     withdrawn_by,
 )
 from tests.unit.queue_engine.examples import MINUTE, NOW, POLICY, entry, pull
@@ -198,7 +198,7 @@ def test_labels_set_lately_are_those_of_people_and_of_imq() -> None:
         (4, OwnLabel(label="own-removed", label_set=False)),
         (5, review("ada")),
     )
-    assert set_lately(facts) == {"by-hand", "own"}
+    assert changed_lately(facts, on=True) == {"by-hand", "own"}
 
 
 def test_pushed_head_is_that_of_the_last_push_which_is_no_update_of_imq() -> None:
