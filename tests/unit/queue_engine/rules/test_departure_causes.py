@@ -199,6 +199,7 @@ def test_labels_set_lately_are_those_of_people_and_of_imq() -> None:
         (5, review("ada")),
     )
     assert changed_lately(facts, on=True) == {"by-hand", "own"}
+    assert changed_lately(facts, on=False) == {"removed", "own-removed"}
 
 
 def test_pushed_head_is_that_of_the_last_push_which_is_no_update_of_imq() -> None:
