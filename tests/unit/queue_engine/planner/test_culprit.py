@@ -170,7 +170,7 @@ def test_other_culprit_is_named_in_place_of_one_that_results_contradict() -> Non
         ("f1b p1 f1 p1 f1 p1 f1 p1 f1 p1", None, None, CulpritOutcome.UNCERTAIN, False),
         ("f1b p0 f1 p1 p1 p1 p1", 1, None, CulpritOutcome.FLAKE, False),
         ("f2b p0 p1 f2 p1 f1 f1", 2, 1, None, False),
-        ("p2b", None, 2, None, False),
+        ("p8b", None, 8, None, False),
         ("p2b p2", None, None, CulpritOutcome.FLAKE, False),
         ("p1b f1 p0 f1 p0 f1 p0 f1", 1, None, CulpritOutcome.NAMED, False),
         ("f1b f1 f1 p0 p0", 1, 1, None, False),
