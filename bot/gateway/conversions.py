@@ -33,6 +33,7 @@ from queue_engine.domain.facts import (
     ReviewState,
     WorkflowRun,
 )
+from queue_engine.rules.landing_order import order_lines
 
 PASSING_CONCLUSIONS = frozenset({"success", "neutral", "skipped"})
 """GitHub's "About status checks": these satisfy a required check (skipped: Kodiak #780; neutral: Mergify #2544)."""
@@ -84,6 +85,7 @@ def pull_request(answer: PullRequestAnswer, remembered: tuple[MergeMethod, ...] 
         maintainer_can_modify=answer.maintainer_can_modify,
         methods=remembered or methods(answer.base.repo),
         body=answer.body or "",
+        order=order_lines(answer.body or ""),
         head_branch=answer.head.ref,
         merge_state=answer.mergeable_state or "unknown",
         updated_at=answer.updated_at,

@@ -75,6 +75,7 @@ from queue_engine.domain.model import Repository
 from queue_engine.domain.port import SnapshotRequest
 from queue_engine.known.pulls import statuses_matter
 from queue_engine.rules.checks import matches
+from queue_engine.rules.landing_order import order_lines
 
 _MAX_PAGES = 10
 """Pages of a hundred conversations that IMQ reads; beyond them GitHub may refuse the merge."""
@@ -265,6 +266,7 @@ def _pull_request(found: RepositoryPart, methods: tuple[MergeMethod, ...]) -> Pu
         maintainer_can_modify=pull.maintainer_can_modify,
         methods=methods,
         body=pull.body,
+        order=order_lines(pull.body),
         head_branch=pull.head_ref_name,
         merge_state=pull.merge_state_status.lower(),
         updated_at=pull.updated_at,

@@ -67,6 +67,7 @@ def of_pull_request_event(event: PullRequestEvent) -> tuple[Fact, ...]:
         by_bot=event.sender is not None and event.sender.type == "Bot",
         action=event.action,
         auto_merge=pull.auto_merge is not None if "auto_merge" in pull.model_fields_set else None,
+        order=order_lines(pull.body or ""),
     )
     facts = [Fact(subject=subject, statement=state)]
     if event.action == "synchronize":

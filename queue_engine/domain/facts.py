@@ -128,6 +128,8 @@ class PullRequest:
     """Merge methods that the repository allows, in the order merge, squash, rebase."""
     body: str = ""
     """The description; not trusted."""
+    order: tuple[str, ...] = ()
+    """Its lines that name other pull requests."""
     head_branch: str = ""
     merge_state: str = "unknown"
     """GitHub's `mergeable_state`: clean, unstable, blocked, behind, dirty, draft, has_hooks or unknown."""

@@ -3,8 +3,9 @@
 Each source states something, and `queue_engine.known` rejects reads that contradict the statement:
 
 - `push`, or IMQ's landing: a branch moved from `before` to `after`. Rejected: a read that shows a former tip.
-- `pull_request`: head, base, state, draft, labels, title, `updated_at`. Rejected: a read with an older `updated_at` and
-  a differing field; one of the same second, for 12 s; one with a replaced head; one without a label just set.
+- `pull_request`: head, base, state, draft, labels, title, order, `updated_at`. Rejected: a read with an older
+  `updated_at` and a differing field; one of the same second, for 12 s; one with a replaced head; one without a label
+  just set.
 - IMQ's own merges and labels. Rejected: a read that shows the pull request open; for 12 s the former label.
 - `check_run` and `status`: a report. Rejected: a read without this report or a newer one.
 - `pull_request_review`: a person's newest verdict. Rejected: a read with another verdict, for 12 s.
@@ -80,6 +81,8 @@ class PullRequestState(ReadModel, frozen=True):
     """GitHub's word for the change."""
     auto_merge: bool | None = None
     """Whether GitHub merges it by itself as soon as its requirements are met; None where the payload does not say."""
+    order: tuple[str, ...] | None = None
+    """The lines of its description that name other pull requests."""
 
     @property
     def removed_label(self) -> str | None:

@@ -294,6 +294,8 @@ def _differences(read: PullRequest, state: PullRequestState) -> list[str]:
     }
     if state.auto_merge is not None:
         compared["auto-merge"] = (read.auto_merge, state.auto_merge)
+    if state.order is not None:
+        compared["order"] = (read.order, state.order)
     return [name for name, (was_read, is_known) in compared.items() if was_read != is_known]
 
 

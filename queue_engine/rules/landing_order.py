@@ -49,7 +49,8 @@ _ENDS = {
 @lru_cache(8)
 def order_lines(body: str) -> tuple[str, ...]:
     """Return the lines of a description that name other pull requests, of either kind."""
-    return counting_lines(_AS_CODE.sub(r"\1", body), lambda line: _KEY.match(line) is not None, most=MOST + 1)
+    found = counting_lines(_AS_CODE.sub(r"\1", body), lambda line: _KEY.match(line) is not None, most=MOST + 1)
+    return tuple(each[:_LONGEST] for each in found)
 
 
 def required_names(pull: PullRequest, repository: Repository) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ def all_names(pull: PullRequest, repository: Repository) -> tuple[str, ...]:
 def _names(pull: PullRequest, repository: Repository, key: str) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for line in order_lines(pull.body):
-        if (value := _KEY.match(line[:_LONGEST])) is not None and value[1].casefold() == key:
+        if (value := _KEY.match(line)) is not None and value[1].casefold() == key:
             for word in re.split(r"[,\s]+", value[2].strip(", \t")):
                 found[_name(word, pull, repository)] = None
     return tuple(found)[: MOST + 1]

@@ -39,6 +39,7 @@ STATE = PullRequestState(
     labels=("merge-queue",),
     title="Change",
     by="grace",
+    order=(),
 )
 RUN: dict[str, Any] = {
     "id": 5,

@@ -55,6 +55,16 @@ def test_read_older_than_what_is_known_is_outdated_if_a_field_differs(field: str
     assert outdated_pull(older, [], NOW) is None
 
 
+def test_read_without_a_line_that_names_others_is_outdated() -> None:
+    """P1, P3: it would land before the one that its description names since; a fact of an older IMQ has no lines."""
+    known = reported_as(order=("Depends-On: #7",))
+    why = outdated_pull(read(updated_at=NOW - SECOND), [known], NOW)
+    assert why is not None
+    assert "order" in why
+    assert outdated_pull(read(order=("Depends-On: #7",)), [known], NOW) is None
+    assert outdated_pull(read(order=("Depends-On: #7",)), [reported_as()], NOW) is None
+
+
 def test_read_with_an_older_time_and_nothing_that_differs_is_believed() -> None:
     """Whether GitHub's two ways of telling the time agree to the second is not documented."""
     assert outdated_pull(read(updated_at=NOW - SECOND), [reported_as()], NOW) is None
