@@ -17,6 +17,7 @@ from queue_engine.rules.consent import (
     HeadFact,
     NewHead,
     UnknownFact,
+    dropped_tip,
     keeps_position,
     made_by,
     may_bind,
@@ -260,3 +261,11 @@ def test_shared_update_is_bound_and_ends_a_run_on_the_former_head() -> None:
     assert (bound.status, bound.head_sha, bound.queued_head, bound.head_proved) == (PENDING, "head-2", "head-2", True)
     assert bound.updated_from is None
     assert not bound.run.has_begun
+
+
+def test_head_that_is_the_tip_of_its_base_has_lost_nothing() -> None:
+    """P6: the base contains what IMQ merged, although another commit is its tip."""
+    updated = entry(head_sha="head-2", updated_from="head-1", base_tip="base-1")
+    landed = replace(comparison("head-2", parents=("head-1", "base-1")), base_tip="head-2", merge_base="head-2")
+    assert dropped_tip(updated, landed) is None
+    assert dropped_tip(updated, replace(landed, base_tip="base-0", merge_base="base-0")) == "base-1"
