@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -116,19 +116,26 @@ def imported() -> set[str]:
 @pytest.fixture
 async def process(tmp_path: Path, imported: set[str]) -> AsyncIterator[tuple[int, int]]:
     """A process on SQLite, beside a GitHub that is not there: its id and its port."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     await lay_out(tmp_path / "imq.db")
+    async with running(tmp_path) as found:
+        yield found
+
+
+@asynccontextmanager
+async def running(directory: Path) -> AsyncIterator[tuple[int, int]]:
+    """Run a process on the database of a directory; yield its id and its port."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     environment = {
         "PATH": os.environ["PATH"],
         "PORT": "0",
-        "DATABASE_URL": f"sqlite:///{tmp_path}/imq.db",
+        "DATABASE_URL": f"sqlite:///{directory}/imq.db",
         "IMQ_BIND": "127.0.0.1",
         "IMQ_GITHUB_APP_ID": "1",
         "IMQ_GITHUB_PRIVATE_KEY": key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
         "IMQ_GITHUB_WEBHOOK_SECRET": "a secret that nobody guesses, and long enough",
         "IMQ_GITHUB_API_URL": "http://127.0.0.1:9",
     }
-    log = tmp_path / "log"
+    log = directory / "log"
     with log.open("wb") as output:
         started = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "bot", "run"), cwd=ROOT, env=environment, stdout=output, stderr=output
@@ -158,10 +165,16 @@ def test_run_imports_nothing_that_it_does_not_use(imported: set[str]) -> None:
     assert 800 < len(imported) <= MOST_MODULES
 
 
-async def test_process_is_small_at_its_start(process: tuple[int, int]) -> None:
-    """On a database that has its tables; to make them takes 12 MB more until the next start."""
-    pid, _ = process
-    assert resident(pid) <= MOST_AT_START, resident(pid) >> 20
+async def test_process_is_small_at_its_start(tmp_path: Path) -> None:
+    """On a database that has its tables; to make them takes 12 MB more until the next start.
+
+    The first start after an installation compiles what it imports while it runs, and takes 4 MB more.
+    """
+    await lay_out(tmp_path / "imq.db")
+    async with running(tmp_path):
+        pass
+    async with running(tmp_path) as (pid, _):
+        assert resident(pid) <= MOST_AT_START, resident(pid) >> 20
 
 
 async def flood(port: int, requests: Iterator[bytes]) -> None:
