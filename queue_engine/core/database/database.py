@@ -15,6 +15,7 @@ many times what running it costs.
 
 import asyncio
 import os
+import select
 import sqlite3
 import stat
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -22,6 +23,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import aiosqlite
@@ -44,7 +46,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.sqlite.aiosqlite import AsyncAdapt_aiosqlite_connection
-from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, ProgrammingError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 from sqlalchemy.types import TypeDecorator
@@ -83,6 +85,8 @@ _ZONE = "+00:00"
 """The end of an instant's text, which SQLite's columns leave out."""
 _USER_VERSION = 0
 """SQLite's number for applications, which IMQ leaves as it is."""
+_IDLE_SECONDS = 1.0
+"""For so long a connection to PostgreSQL is used again unasked, unless its socket shows that it was closed."""
 _TAKES_ROOM = text(
     "CREATE TEMPORARY TABLE imq_room ON COMMIT DROP AS SELECT repeat('x', 2000) AS x FROM generate_series(1, 64)"
 )
@@ -221,8 +225,8 @@ class Database:
             self._checkpoints: Checkpoints | None = Checkpoints(self._reader)
         else:
             self._gate = self._checkpoints = None
-            # A pre-ping, because a restarted server or an idle firewall leaves dead connections behind.
-            self._writer = create_engine(self.url, pool_pre_ping=True, connect_args=_patience(self.url), **pool)
+            self._writer = create_engine(self.url, connect_args=_patience(self.url), **pool)
+            _replace_dead_connections(self._writer)
             self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     @property
@@ -375,6 +379,37 @@ def create_engine(url: URL, **options: Any) -> AsyncEngine:
 
 def _patience(url: URL) -> dict[str, str]:
     return {name: value for name, value in _PATIENCE.items() if name not in url.query}
+
+
+def _replace_dead_connections(engine: AsyncEngine) -> None:
+    """Replace connections of PostgreSQL's pool that the server, or a firewall, closed since their last use.
+
+    SQLAlchemy's pre-ping asks the server before each transaction, which costs as much as a statement. A server that
+    ends a connection makes its socket readable, and a firewall ends only idle ones: the server is asked in these cases.
+    """
+    dialect, released = engine.dialect, "released"
+
+    @event.listens_for(engine.sync_engine, "checkin")
+    def on_checkin(dbapi_connection: Any, record: ConnectionPoolEntry) -> None:
+        record.info[released] = monotonic()
+
+    @event.listens_for(engine.sync_engine, "checkout")
+    def on_checkout(dbapi_connection: Any, record: ConnectionPoolEntry, proxy: PoolProxiedConnection) -> None:
+        if released not in record.info:  # It is new.
+            return
+        if monotonic() - record.info[released] < _IDLE_SECONDS and not _is_readable(record.driver_connection):
+            return
+        if not dialect._do_ping_w_event(dbapi_connection):
+            raise InvalidatePoolError
+
+
+def _is_readable(connection: Any) -> bool:
+    """Whether the server has sent something to an idle connection of psycopg, or either side has closed it."""
+    if connection.closed:
+        return True
+    ready = select.poll()
+    ready.register(connection.fileno(), select.POLLIN)
+    return bool(ready.poll(0))
 
 
 def _sqlite_engine(url: URL, begin: str, busy: timedelta, *, query_only: bool, pool: dict[str, Any]) -> AsyncEngine:

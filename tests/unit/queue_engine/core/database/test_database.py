@@ -3,12 +3,14 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, StatementError
 
+from queue_engine.core.database import database as module
 from queue_engine.core.database.database import Database, _Compiled, database_url
 from queue_engine.core.jobs.job_store import Jobs
 from tests.support.claims import claim_one
@@ -131,6 +133,41 @@ async def test_ping_without_its_database_raises(postgres_server: PostgresServer)
     with pytest.raises(DBAPIError, match="imq_absent"):
         await absent.ping()
     await absent.close()
+
+
+@pytest.mark.postgres
+async def test_postgres_connection_is_tested_before_its_use_only_if_it_may_be_closed(
+    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test costs as much as a statement. What the server closed, as at its restart, is replaced unnoticed."""
+    asked = list[Any]()
+    ping = postgres_database._writer.dialect.do_ping
+
+    def count_and_ping(connection: Any) -> bool:
+        asked.append(connection.driver_connection)
+        return ping(connection)
+
+    async def used() -> Any:
+        """The driver's connection that a transaction has."""
+        async with postgres_database.transaction() as connection:
+            await connection.execute(text("SELECT 1"))
+            return (await connection.get_raw_connection()).driver_connection
+
+    monkeypatch.setattr(postgres_database._writer.dialect, "do_ping", count_and_ping)
+    monkeypatch.setattr(module, "_IDLE_SECONDS", float("inf"))
+    first = await used()
+    assert (await used(), asked) == (first, [])
+    other = Database(postgres_database.url.render_as_string(hide_password=False))
+    async with other.transaction() as connection:
+        await connection.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": first.info.backend_pid})
+    await other.close()
+    second = await used()
+    assert (second is first, asked) == (False, [first])
+    monkeypatch.setattr(module, "_IDLE_SECONDS", 0)
+    assert (await used(), asked) == (second, [first, second])
+    monkeypatch.setattr(module, "_IDLE_SECONDS", float("inf"))
+    await second.close()
+    assert await used() not in (first, second)
 
 
 async def test_sqlite_commits_survive_the_process_and_foreign_keys_hold(sqlite_database: Database) -> None:
