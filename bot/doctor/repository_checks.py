@@ -134,7 +134,7 @@ def _absent_branches(facts: RepositoryFacts) -> Iterator[Finding]:
             facts,
             "branch_absent",
             f"{source} names {named}, which the repository does not have.",
-            "These rules hold for no pull request: the branch may have another name today.",
+            "They hold for no pull request there: the branch may have another name today.",
             "Correct the name, or remove the rule.",
             _CONFIGURATION,
         )
@@ -327,8 +327,11 @@ def _checks(facts: RepositoryFacts, rules: BranchRules) -> Iterator[Finding]:
 
 
 def _filter_of(facts: RepositoryFacts, check: RequiredCheck, reported: frozenset[tuple[str, int | None]]) -> str | None:
-    """Return the workflow file whose filter of paths decides whether a check reports; None if another App may, too."""
-    others = any(name == check.name and app not in (None, GITHUB_ACTIONS) for name, app in reported)
+    """Return the workflow file whose filter of paths decides whether a check reports; None if others may report it.
+
+    A commit status, which has no App, is another one's.
+    """
+    others = any(name == check.name and app != GITHUB_ACTIONS for name, app in reported)
     return None if others or check.app_id not in (None, GITHUB_ACTIONS) else facts.filtered_checks.get(check.name)
 
 

@@ -18,7 +18,7 @@ from queue_engine.workflows.repository_scripts import RepositoryScripts
 from queue_engine.workflows.script_reads import event_reads
 from queue_engine.workflows.step_proof import Budget, LimitError, StepScope, default_values, difference
 from queue_engine.workflows.values import UNKNOWN, PatternValue, Value, all_of, both
-from queue_engine.workflows.workflow_file import WorkflowFile
+from queue_engine.workflows.workflow_file import EventRules, WorkflowFile
 from queue_engine.workflows.workflow_trigger import TriggerOutcome, starts
 
 _DEEPEST_CALL = 10
@@ -115,8 +115,15 @@ def _is_filtered(workflow: WorkflowFile) -> bool:
     """Whether changed files decide about each event by which a workflow reports on a pull request."""
     found = [workflow.events[name] for name in _OF_PULL_REQUESTS if name in workflow.events]
     push = workflow.events.get("push")
-    on_heads = push is not None and push.branches is None and push.branches_ignore is None and not push.tags
-    return bool(found) and all(each.paths for each in found) and not (push and on_heads and not push.paths)
+    on_heads = push is not None and not push.paths and _may_be_any_branch(push)
+    return bool(found) and all(each.paths for each in found) and not on_heads
+
+
+def _may_be_any_branch(push: EventRules) -> bool:
+    """Whether pushes to most branches start a workflow, and so pushes to heads."""
+    if push.branches is not None:
+        return any(each.startswith("*") for each in push.branches)
+    return push.branches_ignore is not None or not push.tags
 
 
 def _of_file(files: Mapping[str, WorkflowFile], workflow: WorkflowFile, scope: StepScope) -> Sequence[JobCheck]:

@@ -78,3 +78,13 @@ def test_first_failure_ends_the_session_where_that_was_asked_for(tmp_path: Path)
     ended = outcome(tmp_path, tests, "-x")
     assert ended.returncode == 1
     assert "stopping after 1 failures" in ended.stdout
+
+
+def test_no_test_is_lost_with_a_worker_that_dies(tmp_path: Path) -> None:
+    """A gate that runs the failed tests again, alone, would pass without those that no worker ran."""
+    dies = "import os, signal\n\ndef test_dies():\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    ended = outcome(tmp_path, f"{dies}\ndef test_begun():\n    pass\n\ndef test_last():\n    pass\n", "--workers", "1")
+    assert "3 failed" in ended.stdout
+    assert ended.stdout.count("\nNo worker ran this test.") == 2
+    assert "_ test_begun _" in ended.stdout
+    assert "_ test_last _" in ended.stdout

@@ -114,9 +114,13 @@ def _separate(config: pytest.Config, home: Path) -> None:
 
 
 def _report(session: pytest.Session, workers: Mapping[connection.Connection, Any], begun: Any) -> None:
-    """Report what workers send until each has ended. The test in which a worker dies has failed."""
+    """Report what workers send until each has ended. The test in which a worker dies has failed, and so has the next.
+
+    No other worker takes that one: the worker that died had begun it, too.
+    """
     hook, working = session.config.hook, dict(workers)
     running: dict[connection.Connection, tuple[str, Any]] = {}
+    unreported = {item.nodeid: item.location for item in session.items}
     while working:
         if session.shouldfail or session.shouldstop:
             begun.value = len(session.items)
@@ -128,14 +132,22 @@ def _report(session: pytest.Session, workers: Mapping[connection.Connection, Any
                 worker = working.pop(sender)
                 worker.join()
                 name, location = running.get(sender, ("a worker before its first test", ("", None, "")))
-                text = f"The worker of this test ended with code {worker.exitcode}."
-                hook.pytest_runtest_logreport(report=pytest.TestReport(name, location, {}, "failed", text, "call"))
+                _fail(session, name, location, f"The worker of this test ended with code {worker.exitcode}.")
                 continue
             if message is None:
                 working.pop(sender).join()
                 continue
             name, location, data = message
             running[sender] = name, location
+            unreported.pop(name, None)
             if data is not None:
                 report = hook.pytest_report_from_serializable(config=session.config, data=data)
                 hook.pytest_runtest_logreport(report=report)
+    if not (session.shouldfail or session.shouldstop):
+        for name, location in unreported.items():
+            _fail(session, name, location, "No worker ran this test.")
+
+
+def _fail(session: pytest.Session, name: str, location: Any, why: str) -> None:
+    report = pytest.TestReport(name, location, {}, "failed", why, "call")
+    session.config.hook.pytest_runtest_logreport(report=report)

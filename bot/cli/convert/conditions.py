@@ -1,6 +1,7 @@
 """Convert Mergify's conditions, `[-][#]attribute[operator value]`. Source: Mergify's documents, "Conditions"."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -99,6 +100,8 @@ class Conditions:
         """The base branches of all queues, where each queue names some: no other pull request lands."""
         self._has_label = False
         """Whether a rule that queues asks for a label, also for one that alone queues nothing."""
+        self._narrows_all = False
+        """Whether a rule that queues asks for no label, but for more than IMQ can."""
         self.requires = False
         """Whether any condition requires a check by its name: IMQ waits for such checks alone."""
         self._later: list[tuple[Place, list[str], Branches, bool, bool]] = []
@@ -118,6 +121,7 @@ class Conditions:
             if not _labels(each):
                 self._leaf(at, each, branches)
         self._has_label = self._has_label or bool(triggers)
+        self._narrows_all = self._narrows_all or (narrow and not triggers)
         first, others = triggers[:1], triggers[1:]
         if self.alone and not narrow and not any(len(labels) > 1 for _, labels in others):
             for at, labels in others:
@@ -199,13 +203,12 @@ class Conditions:
 
     def finish(self) -> None:
         """Decide what could be decided only after all rules."""
-        together: dict[Place, int] = {}
-        for at, *_ in self._later:
-            together[at[:-1]] = together.get(at[:-1], 0) + 1
+        of_queue = Counter(at[:2] for at, *_ in self._later)
+        of_all = len(of_queue) > 1 and ("defaults", "queue_rule") in of_queue
         for at, labels, branches, whole, alone in self._later:
             if self._has_label and alone and whole and len(labels) == 1:
                 self._made.put(at, "require.labels", labels, branches=branches)
-            elif self._has_label or not labels or together[at[:-1]] > 1:
+            elif self._has_label or self._narrows_all or not labels or of_all or of_queue[at[:2]] > 1:
                 text = "IMQ queues by one label of several; another cannot be required beside it."
                 self._made.missing(at, text)
             else:
@@ -230,9 +233,10 @@ class Conditions:
             self.requires = self.requires or bool(_one_check(each) or _strict(each))
             self.requires = self.requires or (named and found is not None and found.attribute in _PASSING)
 
-    def labels(self, conditions: Any) -> list[list[str]]:
-        """Return the labels of each condition that asks for one of some."""
-        return [labels for _, each in _flat((), conditions) if (labels := _labels(each))]
+    def labels(self, conditions: Any) -> list[tuple[set[str], bool]]:
+        """Return the labels of each condition that asks for one of some, and whether IMQ could require that."""
+        found = [(_labels(each), _is_whole(each)) for _, each in _flat((), conditions)]
+        return [({*labels}, is_whole and len(labels) == 1) for labels, is_whole in found if labels]
 
     def labels_alone(self, conditions: Any) -> list[str]:
         """Return the labels of conditions that ask for one of them and for nothing else."""

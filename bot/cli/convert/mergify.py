@@ -99,8 +99,15 @@ class _Mergify:
         self._of_label: set[Place] = set()
         """Methods of queues that labels of `merge.method_labels` choose."""
         self._many_queues = len(self._rules_of_queues) > 1
+        defaults = self.value.get("defaults")
+        self._defaults_of = {
+            name: each if isinstance(defaults, dict) and isinstance(each := defaults.get(name), dict) else {}
+            for name in ("queue_rule", "actions")
+        }
         queues = [each for each in self._rules_of_queues if isinstance(each, dict)]
-        for conditions in (each.get(name) for each in queues for name in _CONDITIONS):
+        for conditions in (
+            each.get(name) for each in (*queues, self._defaults_of["queue_rule"]) for name in _CONDITIONS
+        ):
             self.conditions.ask(conditions)
         for conditions, _ in self._entrances():
             self.conditions.ask(conditions)
@@ -110,7 +117,7 @@ class _Mergify:
         for each in self._protections:
             self.conditions.ask(each.get("success_conditions"))
         self.conditions.alone = len(queues) == 1
-        self._narrow = {str(each.get("name")): self._narrows(each) for each in queues}
+        self._narrow = {str(each.get("name")): self._narrows(each) for each in queues or [{}]}
         """Whether each queue, or a protection, refuses what IMQ would queue."""
 
     def _entrances(self, names: tuple[str, ...] = ("queue", "merge")) -> list[tuple[Any, Any]]:
@@ -123,9 +130,7 @@ class _Mergify:
 
     def _narrows(self, queue: dict[str, Any]) -> bool:
         """Whether IMQ cannot follow what a queue asks for, apart from a label."""
-        defaults = self.value.get("defaults")
-        rule = defaults.get("queue_rule") if isinstance(defaults, dict) else None
-        asked = [each.get(name) for each in (queue, rule) if isinstance(each, dict) for name in _CONDITIONS]
+        asked = [each.get(name) for each in (queue, self._defaults_of["queue_rule"]) for name in _CONDITIONS]
         return any(map(self.conditions.narrows, asked)) or not self._is_protected
 
     @property
@@ -135,16 +140,26 @@ class _Mergify:
 
     def _is_held(self, options: Any, conditions: Any) -> bool:
         """Whether each queue that a rule may use refuses what the label of the rule would queue."""
-        wanted = options.get("name") if isinstance(options, dict) else None
-        queues = [each for each in self._rules_of_queues if isinstance(each, dict)]
-        used = [each for each in queues if wanted is None or each.get("name") == wanted]
-        labels = {label for found in self.conditions.labels(conditions) for label in found}
+        wanted = (options if isinstance(options, dict) else {}).get("name", self._queue_by_default)
+        queues = [each for each in self._rules_of_queues if isinstance(each, dict)] or [{}]
+        used = [each for each in queues if wanted is None or not each or each.get("name") == wanted]
+        labels = {label for found, _ in self.conditions.labels(conditions) for label in found}
         return bool(used) and all(self._narrow[str(each.get("name"))] or self._asks_more(each, labels) for each in used)
 
     def _asks_more(self, queue: dict[str, Any], labels: set[str]) -> bool:
-        """Whether a queue asks for another label, which IMQ can require where it is the only queue."""
-        asked = [found for name in _CONDITIONS for found in self.conditions.labels(queue.get(name))]
-        return any((self._many_queues or len(found) > 1) and not labels <= set(found) for found in asked)
+        """Whether a queue asks for another label, which IMQ can require where its own rule is the only one."""
+        own, of_all = (
+            [found for name in _CONDITIONS for found in self.conditions.labels(each.get(name))]
+            for each in (queue, self._defaults_of["queue_rule"])
+        )
+        required = () if self._many_queues else [found for found, may_be_required in own if may_be_required]
+        return any(not labels <= found and found not in required for found, _ in (*own, *of_all))
+
+    @property
+    def _queue_by_default(self) -> Any:
+        """Return the name of the queue that a rule uses which names none; None: any."""
+        options = self._defaults_of["actions"].get("queue")
+        return options.get("name") if isinstance(options, dict) else None
 
     def _method(self, options: Any) -> str:
         """Return the method by which a rule lands: its own, or that of the queue that it names."""

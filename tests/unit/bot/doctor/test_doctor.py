@@ -8,9 +8,13 @@ import pytest
 
 from bot.api.payload import json_data
 from bot.doctor import examination
-from bot.doctor.doctor_facts import HostFacts
+from bot.doctor.doctor_facts import HeadChecks, HostFacts, RepositoryFacts
 from bot.doctor.examination import RepositoryNotFound
+from bot.doctor.repository_checks import repository_findings
 from github_emulator import Fault
+from queue_engine.config.model import Policy
+from queue_engine.domain.facts import GITHUB_ACTIONS, BranchRules, RequiredCheck
+from queue_engine.domain.model import Repository
 from tests.support.documents import read
 from tests.support.gates import NOW
 from tests.support.plain_words import faults
@@ -178,12 +182,13 @@ async def test_sound_installation_has_no_finding(place: Place) -> None:
     push(".github/imq.yml", "branches: [{match: [main, release/*], depth: 5}]\n")(place)
     push(".github/workflows/lint.yml", FILTERED)(place)
     push(".github/workflows/slow.yml", f"on: {BOTH}\njobs: {SLOW}")(place)
+    place.repository.add_ruleset("Everywhere", deletion=True, organisation=True, branches=("trunk",), by="acme")
     place.repository.add_ruleset("Reviews", required_checks=["ci/test"], strict=True, bypass={"mona": "always"})
     rule_for("main", "release/*")(place)
     report = await place.examine()
     assert report.findings == ()
     assert report.repositories == (NAME,)
-    assert sorted(each.name for each in report.rulesets[NAME]) == ["Old", "Reviews"]
+    assert sorted(each.name for each in report.rulesets[NAME]) == ["Everywhere", "Old", "Reviews"]
     assert {each.bypass for each in report.rulesets[NAME]} == {"never"}
     assert report.as_text().endswith("No findings. Repositories examined: 1.")
     assert report.shadow == ()
@@ -328,9 +333,39 @@ async def test_requests_of_a_repository_are_bounded(place: Place) -> None:
         await place.open_pull_request(f"more-{number}")
     for path in ("renovate.json", ".github/renovate.json", ".github/dependabot.yml"):
         push(path, "{}")(place)
+    names = [f"gone-{number:02}" for number in range(15)]
+    push(".github/imq.yml", f"branches: [{{match: [{', '.join(names)}]}}]\n")(place)
     place.server.requests.clear()
-    await place.examine()
-    assert len(place.server.requests) <= 50, place.server.requests.by_template()
+    report = await place.examine()
+    assert len(place.server.requests) <= 60, place.server.requests.by_template()
+    (absent,) = (each for each in report.findings if each.code == "branch_absent")
+    assert absent.finding.endswith("gone-02, ..., which the repository does not have.")
+
+
+@pytest.mark.parametrize(
+    ("app", "reporter", "is_found"),
+    [
+        (None, GITHUB_ACTIONS, True),
+        (GITHUB_ACTIONS, GITHUB_ACTIONS, True),
+        (None, None, False),
+        (None, 7, False),
+        (7, GITHUB_ACTIONS, False),
+    ],
+)
+def test_check_is_behind_a_filter_only_if_actions_alone_reports_it(
+    app: int | None, reporter: int | None, is_found: bool
+) -> None:
+    """Another App, or a commit status of the same name, reports for all pull requests."""
+    check = RequiredCheck("lint", app)
+    rules = BranchRules(frozenset({check}), native_queue=False, linear_history=False)
+    facts = RepositoryFacts(
+        *(Repository(1, "acme", "rocket", 1), "main", Policy()),
+        rules=rules,
+        heads=(HeadChecks(merged=True, reported=frozenset({("lint", reporter)})),),
+        filtered_checks={"lint": ".github/workflows/lint.yml"},
+    )
+    codes = [each.code for each in repository_findings(facts)]
+    assert ("check_behind_path_filter" in codes) is is_found
 
 
 class _Ahead:

@@ -199,17 +199,24 @@ def _played(jobs: list[tuple[str | None, set[int]]], a: bool, b: bool) -> list[b
     return ran
 
 
+FOUND = {"lint": ".github/workflows/a.yml"}
 PATHS = "{pull_request: {paths: [src/**]}, push: {paths: [src/**]}}"
 
 
 @pytest.mark.parametrize(
     ("events", "name", "found"),
     [
-        ({"a": PATHS}, "lint", {"lint": ".github/workflows/a.yml"}),
+        ({"a": PATHS}, "lint", FOUND),
         ({"a": PATHS, "b": "merge_group"}, "lint", {}),
         ({"a": PATHS, "b": "{pull_request: {paths-ignore: [src/**]}}"}, "lint", {}),
         ({"a": "{pull_request: {paths: [src/**]}, push: {}}"}, "lint", {}),
-        ({"a": "{pull_request: {paths: [x]}, push: {branches: [main]}}"}, "lint", {"lint": ".github/workflows/a.yml"}),
+        ({"a": "{pull_request: {paths: [x]}, push: {branches: [main]}}"}, "lint", FOUND),
+        ({"a": "{pull_request: {paths: [x]}, push: {tags: [v*]}}"}, "lint", FOUND),
+        ({"a": "{pull_request: {paths: [x]}, push: {tags: [v*], branches-ignore: [pages]}}"}, "lint", {}),
+        ({"a": "{pull_request: {paths: [x]}, push: {branches: ['**']}}"}, "lint", {}),
+        ({"a": "{pull_request: {paths: [x]}, push: {branches: ['**'], paths: [x]}}"}, "lint", FOUND),
+        ({"a": "{pull_request_target: {paths: [x]}}"}, "lint", FOUND),
+        ({"a": "{pull_request: {paths: [x]}, pull_request_target: {}}"}, "lint", {}),
         ({"a": "{push: {paths: [src/**]}}"}, "lint", {}),
         ({"a": PATHS}, "${{ vars.name }}", {}),
         ({"a": "pull_request"}, "lint", {}),

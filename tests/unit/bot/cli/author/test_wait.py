@@ -186,3 +186,29 @@ def test_json_is_the_last_answer_alone(capsys: pytest.CaptureFixture[str]) -> No
 def test_call_waits_no_longer_than_the_command_may(path: str, left: float, expected: str) -> None:
     """`--timeout 1s` took a minute: the server answers a waiting call at the next change only."""
     assert waiting_at_most(path, left) == expected
+
+
+def test_pauses_grow_up_to_the_longest_and_begin_again_after_a_change() -> None:
+    """A change is often followed by another one."""
+    server = Server()
+    retries = Retries(lambda: server.now, server.sleep)
+    for _ in range(12):
+        retries.rest()
+    assert server.slept[:3] == [1.0, 1.6, pytest.approx(2.56)]
+    assert server.slept[-2:] == [30.0, 30.0]
+    retries.shorten()
+    retries.rest()
+    assert server.slept[-1] == 1.0
+
+
+def test_server_is_given_up_after_the_time_that_calls_take_or_pauses() -> None:
+    """A call may hang for half a minute, and a clock may stand still."""
+    server = Server()
+    retries = Retries(lambda: server.now, server.sleep)
+    assert retries.outlasts(10, 2)
+    server.now += 30
+    assert not retries.outlasts(10, 2)
+    retries.answered()
+    assert [retries.outlasts(3, 2) for _ in range(3)] == [True, True, False]
+    still = Retries(lambda: 0.0, server.sleep)
+    assert [still.outlasts(3, 2) for _ in range(3)] == [True, True, False]

@@ -770,3 +770,48 @@ def test_convert_of_a_method_that_one_rule_of_several_names_is_nearly_the_same(c
     )
     found = verdicts(convert(".mergify.yml", f"pull_request_rules: {rules}", "--json"))
     assert found["pull_request_rules[1].actions.queue.method"] == ("nearly", "merge.method")
+
+
+RULE = "pull_request_rules: [{conditions: [label=go], actions: {queue: {name: q}}}]"
+
+
+@pytest.mark.parametrize(
+    ("rules", "written"),
+    [
+        (
+            "pull_request_rules: [{conditions: ['title~=^feat'], actions: {queue: {}}}]\n"
+            "queue_rules: [{name: q, QUEUE}]",
+            None,
+        ),
+        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=x]}}}}\nqueue_rules: [{{name: q}}]", None),
+        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: ['title~=^feat']}}}}", None),
+        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=go]}}}}\nqueue_rules: [{{name: q}}]", ["go"]),
+        (f"{RULE}\nqueue_rules: [{{name: q, queue_conditions: ['label~=x']}}]", None),
+        ("queue_rules: [{name: q, autoqueue: true, QUEUE, merge_conditions: [label=y]}]", None),
+        (
+            "defaults: {queue_rule: {merge_conditions: [label=y]}}\nqueue_rules: [{name: q, autoqueue: true, QUEUE}]",
+            None,
+        ),
+        ("queue_rules: [{name: q, autoqueue: true, QUEUE}]", ["x"]),
+        (
+            f"{RULE.replace('name: q', '')}\ndefaults: {{actions: {{queue: {{name: q}}}}}}\n"
+            "queue_rules: [{name: q, queue_conditions: ['title~=^feat']}, {name: other}]",
+            None,
+        ),
+    ],
+)
+def test_convert_makes_no_trigger_of_a_label_beside_which_a_rule_queue_or_section_of_defaults_asks_for_more(
+    convert: Convert, rules: str, written: list[str] | None
+) -> None:
+    """The label alone would land what Mergify kept out, for lack of another label or for another title."""
+    convert(".mergify.yml", rules.replace("QUEUE", "queue_conditions: [label=x]"))
+    found = parse(Path(".github/imq.yml").read_text()).value or {}
+    assert found.get("trigger_labels") == written
+
+
+def test_convert_of_failures_beside_checks_that_defaults_require_is_not_there(convert: Convert) -> None:
+    """IMQ waits for the required checks alone, wherever Mergify's file requires them."""
+    defaults = "defaults: {queue_rule: {merge_conditions: [check-success=build]}}\n"
+    rule = "pull_request_rules: [{conditions: [label=go, '#check-failure=0'], actions: {queue: {}}}]"
+    found = verdicts(convert(".mergify.yml", defaults + rule, "--json"))
+    assert found["pull_request_rules[0].conditions[1]"] == ("not there", "")
