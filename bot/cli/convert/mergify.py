@@ -116,7 +116,7 @@ class _Mergify:
         self._protections = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         for each in self._protections:
             self.conditions.ask(each.get("success_conditions"))
-        self.conditions.alone = len(queues) == 1
+        self.conditions.alone = not self._many_queues
         self._narrow = {str(each.get("name")): self._narrows(each) for each in queues or [{}]}
         """Whether each queue, or a protection, refuses what IMQ would queue."""
 
@@ -147,13 +147,10 @@ class _Mergify:
         return bool(used) and all(self._narrow[str(each.get("name"))] or self._asks_more(each, labels) for each in used)
 
     def _asks_more(self, queue: dict[str, Any], labels: set[str]) -> bool:
-        """Whether a queue asks for another label, which IMQ can require where its own rule is the only one."""
-        own, of_all = (
-            [found for name in _CONDITIONS for found in self.conditions.labels(each.get(name))]
-            for each in (queue, self._defaults_of["queue_rule"])
-        )
-        required = () if self._many_queues else [found for found, may_be_required in own if may_be_required]
-        return any(not labels <= found and found not in required for found, _ in (*own, *of_all))
+        """Whether a queue asks for another label, which IMQ can require where it is the only queue."""
+        rules = (queue, self._defaults_of["queue_rule"])
+        asked = [found for each in rules for name in _CONDITIONS for found in self.conditions.labels(each.get(name))]
+        return any(not labels <= found and (self._many_queues or not required) for found, required in asked)
 
     @property
     def _queue_by_default(self) -> Any:
@@ -310,7 +307,7 @@ class _Mergify:
         if not isinstance(value, dict):
             return
         if "queue_rule" in value:
-            self.conditions.alone = False
+            self.conditions.alone = not self._many_queues
             rule = value["queue_rule"]
             if isinstance(rule, dict):
                 here = (*place, "queue_rule")

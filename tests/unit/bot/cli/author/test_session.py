@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from bot.cli.author import session
 from bot.cli.author.api_client import ApiAnswer, ApiClient
-from bot.cli.author.clone import Branch
+from bot.cli.author.clone import Branch, CloneError
 from bot.cli.console import ExitCode
 from bot.cli.main import main
 
@@ -141,3 +141,15 @@ def test_number_names_the_checked_out_branch_although_reads_lag(
     monkeypatch.setattr("time.sleep", pauses.append)
     found = session.find_pull_request(cast(Any, None), number, None, waits=True)
     assert (found.number, found.local_head, len(pauses) + 1) == (7, bound, asked)
+
+
+def test_number_needs_no_branch_that_is_checked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clone in the middle of a rebase is on none."""
+
+    def on_none() -> Branch:
+        raise CloneError("No branch is checked out.")
+
+    monkeypatch.setattr(session, "clone_or_stop", lambda: SimpleNamespace(branch=on_none))
+    monkeypatch.setattr(session, "repository_of_clone", lambda *_: "acme/widgets")
+    found = session.find_pull_request(cast(Any, None), 7, None, waits=True)
+    assert (found.repository, found.number, found.local_head) == ("acme/widgets", 7, None)

@@ -8,7 +8,7 @@ import pytest
 
 from bot.cli.author.api_client import ApiAnswer, ConnectionFailed, Retries
 from bot.cli.author.land import GIVE_UP_SECONDS, LandingWait, _until_done, waiting_at_most
-from bot.cli.author.session import Session
+from bot.cli.author.session import Session, code_of
 from bot.cli.console import ExitCode
 
 WAIT = "/api/v1/repositories/acme/widgets/pulls/7/queue?wait=60"
@@ -148,6 +148,30 @@ def test_bulk_call_outlasts_a_restart_and_ends_with_its_results(monkeypatch: pyt
     monkeypatch.setattr("time.sleep", server.sleep)
     assert _until_done(Session(server, None, False), running) == done  # type: ignore[arg-type]
     assert server.paths[-1] == "/api/v1/processes/p?wait=60&since=running"
+
+
+def test_bulk_call_ends_at_a_refusal_and_at_a_server_that_stays_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that is gone has no results; one that goes on needs no person."""
+    running, codes = {"process_id": "p", "state": "running", "version": 1}, []
+    for answers in ([ApiAnswer(404, {"error": "no such process"})], ["no answer."] * 80):
+        server = Server(*answers)
+        monkeypatch.setattr("time.sleep", server.sleep)
+        with pytest.raises(SystemExit) as stopped:
+            _until_done(Session(server, None, False), running)  # type: ignore[arg-type]
+        codes.append(stopped.value.code)
+    assert codes == [code_of(404), ExitCode.UNREACHABLE]
+    assert "no answer. IMQ queues the pull requests once it runs again." in capsys.readouterr().err
+
+
+def test_wait_outlasts_a_busy_server_and_asks_often_again_after_a_change() -> None:
+    """A limit of calls passes; a state is often followed by another one."""
+    busy = ApiAnswer(429, {"error": "too many calls"})
+    server = Server(*[busy] * 6, state("checking"), busy, LANDED)
+    assert run(server) is ExitCode.DONE
+    assert server.slept[-3] > 10
+    assert server.slept[-2:] == [1.0, 1.6]
 
 
 def test_timeout_leaves_it_queued(capsys: pytest.CaptureFixture[str]) -> None:

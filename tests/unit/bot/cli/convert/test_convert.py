@@ -773,6 +773,7 @@ def test_convert_of_a_method_that_one_rule_of_several_names_is_nearly_the_same(c
 
 
 RULE = "pull_request_rules: [{conditions: [label=go], actions: {queue: {name: q}}}]"
+TWO = "queue_rules: [{name: q}, {name: other}]"
 
 
 @pytest.mark.parametrize(
@@ -783,10 +784,14 @@ RULE = "pull_request_rules: [{conditions: [label=go], actions: {queue: {name: q}
             "queue_rules: [{name: q, QUEUE}]",
             None,
         ),
-        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=x]}}}}\nqueue_rules: [{{name: q}}]", None),
+        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=x]}}}}\n{TWO}", None),
+        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [author=x]}}}}\n{TWO}", None),
         (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: ['title~=^feat']}}}}", None),
-        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=go]}}}}\nqueue_rules: [{{name: q}}]", ["go"]),
+        (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=go]}}}}\n{TWO}", ["go"]),
         (f"{RULE}\nqueue_rules: [{{name: q, queue_conditions: ['label~=x']}}]", None),
+        (f"{RULE}\nqueue_rules: [{{name: q, queue_conditions: [{{or: [label=x, label=y]}}]}}]", None),
+        (f"{RULE}\nmerge_protections: [{{name: all, success_conditions: ['label~=x']}}]", None),
+        (f"{RULE}\nmerge_protections: [{{name: all, success_conditions: [{{or: [label=x, label=y]}}]}}]", None),
         ("queue_rules: [{name: q, autoqueue: true, QUEUE, merge_conditions: [label=y]}]", None),
         (
             "defaults: {queue_rule: {merge_conditions: [label=y]}}\nqueue_rules: [{name: q, autoqueue: true, QUEUE}]",
@@ -805,8 +810,20 @@ def test_convert_makes_no_trigger_of_a_label_beside_which_a_rule_queue_or_sectio
 ) -> None:
     """The label alone would land what Mergify kept out, for lack of another label or for another title."""
     convert(".mergify.yml", rules.replace("QUEUE", "queue_conditions: [label=x]"))
-    found = parse(Path(".github/imq.yml").read_text()).value or {}
-    assert found.get("trigger_labels") == written
+    found = parse(Path(".github/imq.yml").read_text()).value
+    assert found == (written and {"trigger_labels": written})
+
+
+@pytest.mark.parametrize("queues", ["", "\nqueue_rules: [{name: q}]"])
+def test_convert_requires_what_defaults_and_protections_ask_of_all(convert: Convert, queues: str) -> None:
+    """Where there is one queue, they hold for every pull request."""
+    defaults = "\ndefaults: {queue_rule: {merge_conditions: [label=signed]}}"
+    protections = "\nmerge_protections: [{name: all, success_conditions: [label=tested, author=mona]}]"
+    convert(".mergify.yml", RULE + defaults + protections + queues)
+    assert parse(Path(".github/imq.yml").read_text()).value == {
+        "trigger_labels": ["go"],
+        "require": {"labels": ["tested", "signed"], "authors": ["mona"]},
+    }
 
 
 def test_convert_of_failures_beside_checks_that_defaults_require_is_not_there(convert: Convert) -> None:
