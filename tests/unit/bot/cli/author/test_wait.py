@@ -153,7 +153,7 @@ def test_bulk_call_outlasts_a_restart_and_ends_with_its_results(monkeypatch: pyt
 def test_bulk_call_ends_at_a_refusal_and_at_a_server_that_stays_away(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A process that is gone has no results; one that goes on needs no person."""
+    """A process that IMQ deleted has no results; after a restart IMQ continues."""
     running, codes = {"process_id": "p", "state": "running", "version": 1}, []
     for answers in ([ApiAnswer(404, {"error": "no such process"})], ["no answer."] * 80):
         server = Server(*answers)
@@ -226,7 +226,7 @@ def test_pauses_grow_up_to_the_longest_and_begin_again_after_a_change() -> None:
 
 
 def test_server_is_given_up_after_the_time_that_calls_take_or_pauses() -> None:
-    """A call may hang for half a minute, and a clock may stand still."""
+    """A call may hang for half a minute, and a clock may not move."""
     server = Server()
     retries = Retries(lambda: server.now, server.sleep)
     assert retries.outlasts(10, 2)
@@ -234,5 +234,5 @@ def test_server_is_given_up_after_the_time_that_calls_take_or_pauses() -> None:
     assert not retries.outlasts(10, 2)
     retries.answered()
     assert [retries.outlasts(3, 2) for _ in range(3)] == [True, True, False]
-    still = Retries(lambda: 0.0, server.sleep)
-    assert [still.outlasts(3, 2) for _ in range(3)] == [True, True, False]
+    stopped = Retries(lambda: 0.0, server.sleep)
+    assert [stopped.outlasts(3, 2) for _ in range(3)] == [True, True, False]
