@@ -88,14 +88,19 @@ async def test_next_free_runner_goes_to_whom_waits_longest_of_all_queues(tmp_pat
         await world.until(lambda: all(pull.merged for pull in pulls))
 
 
-async def one_with_the_runner_and_one_without(world: World, gpu: Any, wait: timedelta) -> tuple[Any, Any]:
-    """A pull request whose checks have the runner, and one of another queue that has waited for it that long."""
+async def one_with_the_runner_and_one_without(
+    world: World, gpu: Any, wait: timedelta, *, hangs: bool = False
+) -> tuple[Any, Any]:
+    """One whose checks have the runner, or hang on it, and one of another queue that has waited for it that long."""
     first, kernel = await opened(world, gpu, "first", base="release"), await opened(world, gpu, "kernel")
     for branch in ("main", "release"):
         world.repository.push(branch, {"moved.py": "1\n"}, "Move the base", by="rhea")
     await world.pass_time(CI_TIME * 2)
+    gpu.finishes = not hangs
     first.label(LABEL, by="mona")
     await world.until_status(first, "checking")
+    await world.pass_time(timedelta(seconds=5))
+    gpu.finishes = True
     kernel.label(LABEL, by="mona")
     await world.pass_time(wait)
     assert await world.status(kernel) == "pending"
@@ -124,23 +129,26 @@ async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path
 
 
 @LAGS
-@pytest.mark.parametrize("way", ["ended", "lost"])
+@pytest.mark.parametrize("way", ["ended", "lost", "hangs"])
 @pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
 async def test_paused_queue_keeps_no_runner_from_another_one(
     tmp_path: Path, trains: str, way: str, lag: timedelta
 ) -> None:
     """P5: nothing judges its run meanwhile; the runner is free once its checks have reported, or their time is over."""
     async with a_lab(tmp_path, trains, lag) as (world, gpu):
-        first, kernel = await one_with_the_runner_and_one_without(world, gpu, timedelta(seconds=10))
+        wait = timedelta(seconds=10)
+        first, kernel = await one_with_the_runner_and_one_without(world, gpu, wait, hangs=way == "hangs")
         await say(world, first, "/pause", by="rhea")
-        if way != "ended":
+        if way == "lost":
             address, world.app.webhook_url = world.app.webhook_url, "http://127.0.0.1:9/webhook"
             await world.pass_time(CI_TIME * 2)
             world.app.webhook_url = address
             assert await world.status(kernel) == "pending"
         await world.until(lambda: bool(kernel.merged), within=CI_TIME * 4 if way == "ended" else timedelta(hours=3))
         await say(world, first, "/resume", by="rhea")
-        await world.until(lambda: bool(first.merged), within=CI_TIME * 8)
+        hangs = way == "hangs"
+        slowest = timedelta(hours=3) if hangs else CI_TIME * 8
+        await world.until(lambda: LABEL not in first.labels if hangs else bool(first.merged), within=slowest)
 
 
 @LAGS
