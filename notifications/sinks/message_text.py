@@ -88,13 +88,13 @@ def next_step(message: Message, base: str) -> str | None:
 
 
 def link(message: Message, site: Site) -> str | None:
-    """Return the page on GitHub: the pull request, the pushed commits, or the repository."""
+    """Return the page on GitHub: the pull request, the pushed or tested commits, or the repository."""
     if message.repository is None:
         return None
     page = f"{site.github_url}/{quote(message.repository)}"
     if message.number is not None:
         return f"{page}/pull/{message.number}"
-    if message.kind is EventKind.LANDED_OUTSIDE and _SHA.fullmatch(message.sha or ""):
+    if message.kind in {EventKind.LANDED_OUTSIDE, EventKind.FLAKE} and _SHA.fullmatch(message.sha or ""):
         before = message.before or ""
         if _SHA.fullmatch(before) and not _NO_COMMIT.fullmatch(before):
             return f"{page}/compare/{before}...{message.sha}"

@@ -58,8 +58,9 @@ def _lines(message: Message, site: Site) -> Iterator[str]:
     base = _base(message)
     yield headline(message, base)
     if message.number is not None:
+        title = f" {code(message.title, _TITLE)}" if message.title else ""
         by = f" by {code(message.author)}" if message.author else ""
-        yield f"{_anchor(f'#{message.number}', link(message, site))} {code(message.title or '', _TITLE)}{by}"
+        yield f"{_anchor(f'#{message.number}', link(message, site))}{title}{by}"
     if happened := sentence(message, base):
         yield happened + (f" By {code(message.by)}." if message.by else "")
     if message.detail:

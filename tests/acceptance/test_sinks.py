@@ -1,6 +1,7 @@
 """Messages to sinks, as receivers over HTTP get them while pull requests pass through a queue."""
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from queue_engine.core.jobs.job import Dead, Job
 from queue_engine.handlers.branch_events import record_push
 from tests.acceptance.commenting import ready, say
 from tests.acceptance.shadow_mode import FILE, SHADOW
-from tests.acceptance.world import CI_TIME, LABEL, REPOSITORY, World, a_world
+from tests.acceptance.test_check_outcomes import with_unit
+from tests.acceptance.train_world import CANDIDATES
+from tests.acceptance.world import CI_TIME, LABEL, LAG, REPOSITORY, World, a_world
 from tests.support.captured import captured
 from tests.support.sink_receiver import SECRET, SinkReceiver, answers, closes, hangs, sink_receiver, sinks_setting
 from tests.support.webhooks import a_webhook
@@ -89,6 +92,42 @@ async def test_sinks_get_every_kind_that_they_ask_for(tmp_path: Path) -> None:
     assert (paused["by"], paused["detail"], paused["pull_request"]) == ("rhea", "A release", None)
     assert len({each.headers["webhook-id"] for each in receiver.received}) == len(receiver.received)
     assert len({each.json["data"]["sha"] for each in receiver.received}) == 2
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), pytest.param(LAG, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("trains", ["", "trains: {candidates: push, runs: 1}\n"], ids=["one_by_one", "trains"])
+async def test_each_kind_of_sink_gets_a_flake_once(tmp_path: Path, trains: str, lag: timedelta) -> None:
+    """P6: with the check and the page of the pull request, whose title the event of a queue has not."""
+    async with sink_receiver() as receiver:
+        chat = {"name": "chat", "slack": f"{receiver.url}/chat", "repositories": ["acme/*"], "events": ["flake_seen"]}
+        given = settings(hook(receiver, events=["flake_seen"]), chat)
+        async with a_world(tmp_path, ci=False, protect=False, lag=lag, settings=given) as world:
+            unit = with_unit(world, branches=CANDIDATES)
+            world.repository.push("main", {".github/imq.yml": trains}, "Configure IMQ", by="rhea")
+            pulls = [await world.behind(name) for name in ("one", "two")]
+            await world.pass_time(CI_TIME * 2)
+            unit.plan = ("failure",)
+            await say(world, pulls[0], "/pause", by="rhea")
+            for pull in pulls:
+                pull.label(LABEL, by="mona")
+            await world.settle()
+            await say(world, pulls[0], "/resume", by="rhea")
+            await world.until_status(pulls[0], "checking")
+            await world.pass_time(CI_TIME * 1.5)
+            unit.plan = ()
+            await world.until(lambda: all(pull.merged for pull in pulls))
+            await world.pass_time(CI_TIME * 4)
+    [data] = [each.json["data"] for each in receiver.received if each.path == "/hook"]
+    [text] = [each.json["blocks"][0]["text"]["text"] for each in receiver.received if each.path == "/chat"]
+    # A train found it by the second one alone, on the tree on which both had failed together.
+    number = 2 if trains else 1
+    assert data["link"].endswith(f"/{REPOSITORY}/pull/{number}")
+    assert [check["check"] for check in data["failing"]] == ["unit"]
+    assert text.splitlines()[1:] == [
+        f"<{data['link']}|#{number}>",
+        "These checks failed, then passed on the same tree. No pull request left the queue for it.",
+        "• `unit`",
+    ]
 
 
 async def test_sink_of_another_tenant_gets_nothing(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from notifications.sinks.sink import EventKind
 from notifications.sinks.slack import slack_payload
 from queue_engine.domain.facts import FailingCheck
 from tests.unit.notifications.sinks.messages import EJECTED, SITE
@@ -121,3 +122,16 @@ def test_slack_message_links_no_address_with_a_user_or_another_scheme() -> None:
         failing = (FailingCheck(check="ci/test", url=url, jobs=()),)
         text = texts_of(slack_payload(EJECTED.model_copy(update={"failing": failing}), SITE))[1]
         assert text.splitlines()[3] == "• `ci/test`"
+
+
+def test_slack_message_about_several_pull_requests_links_the_commit_that_tested_them() -> None:
+    """A flake of a train's run has no single pull request; one that has a number but no title shows no empty title."""
+    sha = "a" * 40
+    several = EJECTED.model_copy(
+        update={"kind": EventKind.FLAKE, "number": None, "title": None, "author": None, "reason": None, "sha": sha}
+    )
+    text, links = texts_of(slack_payload(several, SITE))[1:]
+    assert text.splitlines()[1].startswith("These checks failed")
+    assert f"https://github.com/acme/rocket/commit/{sha}|" in links
+    one = several.model_copy(update={"number": 7})
+    assert texts_of(slack_payload(one, SITE))[1].splitlines()[1] == "<https://github.com/acme/rocket/pull/7|#7>"
