@@ -40,6 +40,9 @@ HISTORY: Mapping[str, HistoryText] = {
     "delegated": HistoryText("Queueing delegated to the author", {"by": ASKED_BY}),
     "undelegated": HistoryText("Delegation to the author revoked", {"by": ASKED_BY}),
     "auto_merge_disabled": HistoryText("IMQ disabled GitHub's auto-merge, which would merge past the queue"),
+    "tried": HistoryText(
+        "Tested by /try", {"head": ": {head}", "on": " on {on}", "outcome": ": {outcome}", "detail": ", {detail}"}
+    ),
     "rebased": HistoryText("New commit by the bot that opened it", {"head": ": {head}"}),
     "shared_update": HistoryText(
         "IMQ updated the branch, which another pull request shares", {"for": ", for #{for}", "head": ": {head}"}
@@ -111,6 +114,8 @@ RUN_OUTCOMES: Mapping[str, str] = {
     "permission_missing": "IMQ lacks a permission",
     "tree_mismatch": "another tree landed than the tested one",
     "stopped": "IMQ stopped its landing",
+    "passed": "its checks passed",
+    "ended": "no result",
     "trains_off": "IMQ tests one pull request after the other",
 }
-"""Why a run of a train ended."""
+"""Why a run of a train ended; of a test by `/try`, its result."""

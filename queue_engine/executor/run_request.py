@@ -329,7 +329,10 @@ class RunRequests:
         facts: dict[str, Any],
         result: _Ended | None,
     ) -> None:
-        """Store the state of the test; with a result the comment shows this reply, also after later ones."""
+        """Store the state of the test; with a result the comment shows this reply, also after later ones.
+
+        The history keeps the result when a later reply or a change of the queue replaces it.
+        """
         repository, number = Repository(**job.request["repository"]), job.request["number"]
         # Later commands of the same comment may have got their replies since.
         answer = await change.tx.answers.lock(repository.id, number, job.request["comment"])
@@ -342,6 +345,11 @@ class RunRequests:
         replies = (*answer.replies[:at], reply, *answer.replies[at + 1 :])
         if replies == answer.replies:
             return
+        if result is not None:
+            queue = await change.tx.queues.find_or_create(repository, facts["base_branch"], change.now)
+            data = {name: reply.facts[name] for name in ("head", "on", "detail")}
+            outcome = reply.code.value.removeprefix("try_")
+            await change.record("tried", queue, number=number, data=data | {"outcome": outcome})
         changed = answer.model_copy(update={"replies": replies, "at": answer.at if result is None else change.now})
         await change.tx.answers.put(repository.id, number, job.request["comment"], changed)
         await notices.announce_reply(

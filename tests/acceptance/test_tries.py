@@ -57,6 +57,29 @@ async def test_test_on_the_present_base_shows_what_the_head_alone_does_not(world
 
 
 @pytest.mark.lagging
+@pytest.mark.parametrize("trains", ["off", "{candidates: push}"], ids=["one_by_one", "trains"])
+async def test_result_stays_in_the_history_when_the_reply_is_gone(tmp_path: Path, lag: timedelta, trains: str) -> None:
+    """P6: each result stands once, in order; queueing, another reply and the landing replace the replies alone."""
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        (pull,) = await ready(world, "pull", files=[{"pull.txt": "11\n"}])
+        await tried(world, pull)
+        assert world.comment(pull).count("Tested by /try") == 1
+        tested = [pull.head_sha]
+        pull.push({"pull.txt": "1\n"}, by="mona")
+        tested.append(pull.head_sha)
+        await world.pass_time(CI_TIME * 2)
+        await tried(world, pull)
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: bool(pull.merged))
+        await world.settle()
+        text = world.comment(pull)
+        assert "The test of" not in text
+        lines = [line.partition("UTC: ")[2] for line in text.splitlines() if "Tested by /try" in line]
+        assert [line.partition("`: ")[2] for line in lines] == ["its checks failed, `ci/test`", "its checks passed"]
+        assert all(f": `{sha[:7]}` on `main@" in line for sha, line in zip(tested, lines, strict=True))
+
+
+@pytest.mark.lagging
 async def test_test_on_the_queue_has_all_that_is_queued_before_it(world: World) -> None:
     """The queue's own runs take no account of it."""
     queued, other = await ready(world, "queued", "other", files=[{"queued.txt": "6\n"}, {"other.txt": "5\n"}])

@@ -67,6 +67,8 @@ _FACTS: Mapping[str, Any] = {
     "order": ["acme/app#3", "acme/site#9"],
     "member": "acme/app#3",
     "why": "checks failed",
+    "on": "main@4444444",
+    "detail": "build",
 }
 _CHECKS: Mapping[str, Any] = {"ready": 1440, "rerun": ["build"], "flaky": ["build", "docs"]}
 
