@@ -282,12 +282,14 @@ async def _run_loop(
     """Do due work; then wait for a wakeup, for the next due work, or for `longest`, whichever comes first.
 
     After work it asks when more is due, which locks nothing: most of the time none is, and a claim would be in vain. So
-    is a claim after another process did the work. Work that another process does first is left to it for a while.
+    is a claim after another process did the work, or after work ended. Work that another process does first is left to
+    it for a while.
     """
-    failures, faults, found, for_this = 0, set[OutageKind](), False, True
+    failures, faults, found, for_this, claims = 0, set[OutageKind](), False, True, True
     while not ending.is_set():
         try:
-            worked = for_this and await work()
+            worked = claims and await work()
+            asks = not claims or (not ending.is_set() and wakeup.forget_own())
             due = await next_due()
         except Exception as error:
             # The database may be down for a while; the loop must survive that.
@@ -300,8 +302,8 @@ async def _run_loop(
             continue
         found = found or worked
         left = timedelta(0) if for_this else wakeup.delay
-        if (worked or not for_this) and due is not None and due + left <= clock.now():
-            for_this = True
+        if (worked or asks) and due is not None and due + left <= clock.now():
+            for_this = claims = True
             continue
         if failures:
             _log.info("loop_recovered", loop=name, after=failures, **({"fault": max(faults)} if faults else {}))
@@ -315,6 +317,7 @@ async def _run_loop(
         # Due work that could not be started has no room now; a wakeup comes when there is some.
         woken = await wakeup.wait(max(pause, timedelta(milliseconds=50)))
         for_this = not left if woken is None else woken
+        claims = for_this and not (woken and wakeup.only_ended)
 
 
 def _should_log(failures: int) -> bool:

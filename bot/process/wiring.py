@@ -352,7 +352,7 @@ def create_worker(engine: Engine, handlers: Mapping[str, Handler | ResultHandler
             meter=engine.meter,
             follow_up=follow_up,
         ),
-        done=partial(engine.wakeup.notify, WakeupKind.JOBS),
+        done=partial(engine.wakeup.notify, WakeupKind.JOBS, ended=True),
     )
 
 

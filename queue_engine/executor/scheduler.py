@@ -83,8 +83,8 @@ class Scheduler:
         self._of_installation = max(1, (concurrency * 3 + 2) // 4)
         self._under_way: set[int] = set()
         self._batch = PassBatch(engine)
-        self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
-        self._recalls = Pool(1, done=partial(engine.wakeup.notify, WakeupKind.QUEUES))
+        self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES, ended=True))
+        self._recalls = Pool(1, done=partial(engine.wakeup.notify, WakeupKind.QUEUES, ended=True))
         """Beside the passes, so that none of them waits for it."""
 
     async def start_due(self) -> bool:

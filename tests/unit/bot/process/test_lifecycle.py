@@ -295,3 +295,81 @@ async def test_loop_takes_work_of_another_process_once_it_has_been_left_for_a_wh
     later = timedelta(0) if woken else wakeup.delay
     assert [at - due for at in done[:2]] == [timedelta(0), later]
     assert wakeup.asked[1:2] == [later or FAR]
+
+
+class Steps(WakeupListener):
+    """Notes what its loop does: w works, r reads when more is due, | waits, and ! waits with a wakeup remembered."""
+
+    def __init__(self, ending: asyncio.Event, *wakeups: bool, shared: bool = True) -> None:
+        """`wakeups` come at one wait each: True if only work ended. Then the loop ends."""
+        super().__init__(shared=shared)
+        self.steps, self.due, self.finds = "", list[datetime](), True
+        self._ending, self._wakeups = ending, list(wakeups)
+
+    async def work(self) -> bool:
+        """Find work the first time, while this process stores more; then none."""
+        if not self.steps:
+            self.wake()
+        self.steps += "w"
+        return self.finds and self.steps == "w"
+
+    async def next_due(self) -> datetime | None:
+        """Return each given instant once."""
+        self.steps += "r"
+        return self.due.pop(0) if self.due else None
+
+    async def wait(self, at_most: timedelta) -> bool | None:
+        """Wait for the next wakeup."""
+        self.steps += "!" if self._event.is_set() else "|"
+        if self._wakeups:
+            self.wake(ended=self._wakeups.pop(0))
+        else:
+            self._ending.set()
+            self.wake()
+        return await super().wait(at_most)
+
+
+@pytest.mark.parametrize(
+    ("shared", "wakeups", "steps"),
+    [(True, (False, True, False), "wr|wr|r|wr|"), (False, (), "wr!")],
+    ids=["stored, ended, stored", "what no read sees"],
+)
+async def test_loop_claims_neither_what_its_last_read_saw_nor_at_the_end_of_work(
+    shared: bool, wakeups: tuple[bool, ...], steps: str
+) -> None:
+    """Such a claim is nearly always in vain, and another read follows it."""
+    clock, ending = ManualClock(), asyncio.Event()
+    loop = Steps(ending, *wakeups, shared=shared)
+    await lifecycle._run_loop("loop", loop.work, loop.next_due, loop, clock, lambda: FAR, ending)
+    assert loop.steps == steps
+
+
+async def test_loop_claims_what_is_due_at_the_end_of_other_work() -> None:
+    """It would wait for a while otherwise."""
+    clock, ending = ManualClock(), asyncio.Event()
+    loop = Steps(ending, True)
+    loop.due += [clock.now() + FAR * 2, clock.now()]
+    await lifecycle._run_loop("loop", loop.work, loop.next_due, loop, clock, lambda: FAR, ending)
+    assert loop.steps == "wr|rwr|"
+
+
+async def test_loop_claims_what_came_during_a_claim_in_vain() -> None:
+    """The read that sees it has forgotten its wakeup."""
+    clock, ending = ManualClock(), asyncio.Event()
+    loop = Steps(ending)
+    loop.due, loop.finds = [clock.now()], False
+    await lifecycle._run_loop("loop", loop.work, loop.next_due, loop, clock, lambda: FAR, ending)
+    assert loop.steps == "wrwr|"
+
+
+async def test_loop_that_is_to_end_while_it_works_does_not_wait() -> None:
+    """The wakeup at the end of a process comes once."""
+    clock, ending = ManualClock(), asyncio.Event()
+    loop = Steps(ending)
+
+    async def work() -> bool:
+        ending.set()
+        return await loop.work()
+
+    await lifecycle._run_loop("loop", work, loop.next_due, loop, clock, lambda: FAR, ending)
+    assert loop.steps == "wr!"

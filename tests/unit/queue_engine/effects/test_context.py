@@ -67,7 +67,7 @@ async def test_change_publishes_and_wakes_the_loops_only_when_it_is_committed(sq
             happened.append("committed")
 
     class RecordedWakeup(Wakeup):
-        def notify(self, topic: str | None = None, *, by_other: bool = False) -> None:
+        def notify(self, topic: str | None = None, *, by_other: bool = False, ended: bool = False) -> None:
             happened.append(topic)
 
     setup = Setup(Recorded(sqlite_database))
