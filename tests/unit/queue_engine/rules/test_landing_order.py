@@ -67,6 +67,7 @@ def test_more_names_than_are_read_remain_visible() -> None:
     body = "\n".join(f"Depends-On: #{number}" for number in range(1, 40))
     assert len(required_names(pull(body=body), REPOSITORY)) == MOST + 1
     assert len(order_lines(body)) == MOST + 1
+    assert [len(line) for line in order_lines(f"Depends-On: #12 {'x' * 1_000}")] == [200]
 
 
 def test_queued_entry_is_judged_again_for_new_names_alone() -> None:

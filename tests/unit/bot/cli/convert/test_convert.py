@@ -814,6 +814,65 @@ def test_convert_makes_no_trigger_of_a_label_beside_which_a_rule_queue_or_sectio
     assert found == (written and {"trigger_labels": written})
 
 
+@pytest.mark.parametrize(
+    ("queues", "is_held"),
+    [("[{name: q, QUEUE}, {name: other}]", True), ("[{name: q}, {name: other, QUEUE}]", False)],
+)
+def test_convert_makes_no_trigger_if_the_queue_of_the_rule_asks_for_more(
+    convert: Convert, queues: str, is_held: bool
+) -> None:
+    """What another queue asks for holds for none of its pull requests; a rule that names no queue may use any."""
+    asked = queues.replace("QUEUE", "queue_conditions: ['title~=^feat']")
+    convert(".mergify.yml", f"{RULE}\nqueue_rules: {asked}")
+    assert parse(Path(".github/imq.yml").read_text()).value == (None if is_held else {"trigger_labels": ["go"]})
+    convert(".mergify.yml", f"{RULE.replace('name: q', '')}\nqueue_rules: {asked}", "--force")
+    assert parse(Path(".github/imq.yml").read_text()).value == {"trigger_labels": ["go"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "least"),
+    [
+        ("[sender-permission>=maintain]", {"who_may_queue": {"permission": "maintain"}}),
+        ("[sender-permission>=read]", None),
+        ("[sender-permission>=maintain, label=x]", None),
+    ],
+)
+def test_convert_of_who_may_use_commands_gives_no_one_a_right(
+    convert: Convert, asked: str, least: dict[str, Any] | None
+) -> None:
+    """IMQ asks for write permission at least, and for nothing beside it."""
+    convert(".mergify.yml", f"commands_restrictions: {{queue: {{conditions: {asked}}}}}")
+    assert parse(Path(".github/imq.yml").read_text()).value == least
+
+
+@pytest.mark.parametrize(
+    ("required", "verdict"),
+    [
+        (
+            "pull_request_rules: [{conditions: [label=go, NONE, {or: [check-success=a, check-neutral=a]}], ACT}]",
+            "not there",
+        ),
+        ("merge_protections: [{name: p, success_conditions: [check-success=a]}]\nRULES", "not there"),
+        ("merge_protections: [{name: p, success_conditions: ['#approved-reviews-by>=1']}]\nRULES", "nearly"),
+        ("pull_request_rules: [{conditions: [label=go, NONE, 'check-success~=a'], ACT}]", "nearly"),
+    ],
+)
+def test_convert_of_no_failure_is_nearly_there_only_if_no_check_is_required(
+    convert: Convert, required: str, verdict: str
+) -> None:
+    """IMQ waits for every check where none is required by its name, and for the required ones alone otherwise."""
+    rules = required.replace("RULES", "pull_request_rules: [{conditions: [label=go, NONE], ACT}]")
+    rules = rules.replace("NONE", "'#check-failure=0'").replace("ACT", "actions: {queue: {}}")
+    found = verdicts(convert(".mergify.yml", rules, "--json"))
+    assert found["pull_request_rules[0].conditions[1]"][0] == verdict
+
+
+def test_convert_of_kodiak_reads_the_former_name_of_titles(convert: Convert) -> None:
+    """A label queues by itself only if IMQ can block these titles."""
+    convert(".kodiak.toml", '[merge]\nblacklist_title_regex = "^(?!ready)"\n')
+    assert parse(Path(".github/imq.yml").read_text()).value is None
+
+
 @pytest.mark.parametrize("queues", ["", "\nqueue_rules: [{name: q}]"])
 def test_convert_requires_what_defaults_and_protections_ask_of_all(convert: Convert, queues: str) -> None:
     """Where there is one queue, they hold for every pull request."""
@@ -824,6 +883,13 @@ def test_convert_requires_what_defaults_and_protections_ask_of_all(convert: Conv
         "trigger_labels": ["go"],
         "require": {"labels": ["tested", "signed"], "authors": ["mona"]},
     }
+
+
+def test_convert_requires_what_a_protection_asks_of_the_pull_requests_of_each_queue(convert: Convert) -> None:
+    """Protections hold for all queues."""
+    convert(".mergify.yml", f"{RULE}\n{TWO}\nmerge_protections: [{{name: all, success_conditions: [author=mona]}}]")
+    written = parse(Path(".github/imq.yml").read_text()).value
+    assert written == {"trigger_labels": ["go"], "require": {"authors": ["mona"]}}
 
 
 def test_convert_of_failures_beside_checks_that_defaults_require_is_not_there(convert: Convert) -> None:
