@@ -789,6 +789,11 @@ TWO = "queue_rules: [{name: q}, {name: other}]"
         (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: ['title~=^feat']}}}}", None),
         (f"{RULE}\ndefaults: {{queue_rule: {{merge_conditions: [label=go]}}}}\n{TWO}", ["go"]),
         (f"{RULE}\nqueue_rules: [{{name: q, queue_conditions: ['label~=x']}}]", None),
+        (
+            "pull_request_rules: [{conditions: [label=go], actions: {merge: {}}}]\n"
+            "merge_protections: [{name: all, success_conditions: ['title~=^feat']}]",
+            None,
+        ),
         (f"{RULE}\nqueue_rules: [{{name: q, queue_conditions: [{{or: [label=x, label=y]}}]}}]", None),
         (f"{RULE}\nmerge_protections: [{{name: all, success_conditions: ['label~=x']}}]", None),
         (f"{RULE}\nmerge_protections: [{{name: all, success_conditions: [{{or: [label=x, label=y]}}]}}]", None),
