@@ -113,14 +113,14 @@ def setup(**given: Any) -> None:
             echo(_lines(credentials, extra))
             saved = f"The credentials could not be stored ({error}). The terminal shows them."
         echo(f"Registered the App. {saved}")
-        return f"{saved} Start IMQ with them first." if starts_first else saved
+        return saved
 
     def show(page: str) -> None:
         echo(f"Open this page in your browser: {page}")
         if options.opens:
             click.launch(page)
 
-    offer = Offer(addresses_of(url, relay, pages), api_url, options.org, options.without)
+    offer = Offer(addresses_of(url, relay, pages), api_url, options.org, options.without, starts_first)
     credentials = asyncio.run(register(offer, save, show))
     install = f"install the App on your repositories: {credentials.install_url}"
     if starts_first:

@@ -8,11 +8,10 @@ import click
 
 from bot.cli.console import RepositoryName, columns, echo, echo_json, instant, json_option, page_option
 from bot.cli.host import StartTime, find_repository, host_settings, run_with_store
-from bot.web.pages.shadow import DIFFERENCES, OUTCOMES, report_file
+from bot.web.pages.shadow import DIFFERENCES, OUTCOMES, differing, report_file
 from queue_engine.config.kinds import shown
 from queue_engine.core.timing.clock import SystemClock
 from queue_engine.domain.shadow_pull import (
-    BaseState,
     ShadowAction,
     ShadowLanding,
     ShadowOutcome,
@@ -21,13 +20,6 @@ from queue_engine.domain.shadow_pull import (
 )
 from queue_engine.queries.shadow_report import ShadowFigures, ShadowReport, load_shadow_report
 from queue_engine.store import Store
-
-_BASES = {
-    BaseState.PENDING: "checks run",
-    BaseState.GREEN: "green",
-    BaseState.RED: "red",
-    BaseState.UNKNOWN: "unknown",
-}
 
 
 @click.group()
@@ -121,13 +113,11 @@ def _decision(decision: ShadowAction) -> str:
 
 
 def _landing(landing: ShadowLanding) -> tuple[str, str, str, str]:
-    differences = ", ".join(DIFFERENCES[each] for each in landing.differences)
-    why = [each for each in (landing.reason, landing.detail, *landing.not_passed) if each]
     checks = f" ({', '.join(landing.base_checks)})" if landing.base_checks else ""
     before = ", as before" if landing.red_before else ""
     return (
         instant(landing.at),
         landing.by or "unknown",
-        (differences or "nothing") + (f" ({', '.join(why)})" if why else ""),
-        f"{_BASES[landing.base]}{before}{checks}",
+        differing(landing) or "nothing",
+        f"{landing.base}{before}{checks}",
     )

@@ -54,12 +54,16 @@ class _Conversion(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the pages propose, and where GitHub sends people and webhooks."""
+    """What the pages propose, and where GitHub sends people and webhooks.
+
+    `starts_first` holds if a person has to start IMQ before GitHub sends them to it, after the installation.
+    """
 
     addresses: Addresses
     api_url: str
     organization: str = ""
     without: tuple[str, ...] = ()
+    starts_first: bool = False
 
 
 class RegistrationSite:
@@ -161,7 +165,8 @@ class RegistrationSite:
             return failure_page(f"GitHub does not answer: {error}", status=502, again=request.path_qs)
         saved = await self._save(credentials)
         _log.info("app_registered", app_id=credentials.app_id, address=credentials.html_url)
-        response = step_page("registered", install_url=credentials.install_url, saved=saved)
+        sent_to = self._offer.addresses.setup if self._offer.starts_first else None
+        response = step_page("registered", install_url=credentials.install_url, saved=saved, sent_to=sent_to)
         for cookie in (self._opened, self._begun):
             cookie.delete(request)
         write_cookies(request, response)

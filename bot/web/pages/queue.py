@@ -13,6 +13,7 @@ from queue_engine.admission.enqueue import CONTROL_ROLES
 from queue_engine.config.model import Policy
 from queue_engine.domain.errors import GitHubError
 from queue_engine.domain.model import Repository
+from queue_engine.domain.policy import Mode
 from queue_engine.effects.context import Engine
 from queue_engine.queries.control_effect import load_pause_effect
 from queue_engine.queries.queue_states import QueueRuns, load_overview, load_runs
@@ -34,6 +35,7 @@ class QueuePage(Pages):
         async with engine.store.reading() as tx:
             found = await load_runs(tx, queue, policy, engine.clock.now())
             effect = await load_pause_effect(tx, queue, engine.clock.now()) if role in CONTROL_ROLES else None
+            mode = await tx.shadow.mode(repository.id)
         return await site.render(
             request,
             "queue.html",
@@ -42,6 +44,7 @@ class QueuePage(Pages):
             found=found,
             titles={each.number: each.title for each in _entries(found)},
             policy=policy,
+            in_shadow=mode is Mode.SHADOW,
             member=_member(request, found),
             controls=role in CONTROL_ROLES,
             effect=effect,
@@ -99,12 +102,14 @@ class OverviewPage(Pages):
     @get(routes.REPOSITORY)
     async def _repository(self, request: web.Request) -> web.Response:
         repository, engine = await self._site.access.readable(request), self._site.engine
-        found = await engine.store.read(lambda tx: load_summaries(tx, engine.clock.now(), repository_id=repository.id))
-        if len(found) == 1:
+        async with engine.store.reading() as tx:
+            found = await load_summaries(tx, engine.clock.now(), repository_id=repository.id)
+            shadows = [repository] if await tx.shadow.mode(repository.id) is Mode.SHADOW else []
+        if len(found) == 1 and not shadows:
             address = queue_url(repository, found[0].queue.base_branch)
             return web.Response(status=303, headers={"Location": address})
         return await self._render(
-            request, found, title=repository.full_name, repository=repository, shadows=[], dead=0, complete=True
+            request, found, title=repository.full_name, repository=repository, shadows=shadows, dead=0, complete=True
         )
 
     async def _render(self, request: web.Request, views: Sequence[QueueView], **context: Any) -> web.Response:

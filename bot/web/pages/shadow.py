@@ -1,6 +1,6 @@
 """The report of shadow mode, as a page of the server and as a file that asks for nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from aiohttp import web
@@ -11,7 +11,7 @@ from bot.api.payload import query
 from bot.web.addresses import shadow_url
 from bot.web.pages.render import render
 from bot.web.pages.site import Pages, get
-from queue_engine.domain.shadow_pull import ShadowOutcome, ShadowPull, ShadowRejection
+from queue_engine.domain.shadow_pull import BaseState, ShadowLanding, ShadowOutcome, ShadowPull, ShadowRejection
 from queue_engine.queries.shadow_report import ShadowReport, load_shadow_report
 
 MOST_SHOWN = 200
@@ -50,8 +50,11 @@ class ShadowPage(Pages):
             report=report,
             pulls=[(each, _decided(each)) for each in reversed(report.pulls[-MOST_SHOWN:])],
             outcomes=[(OUTCOMES[ShadowOutcome(name)], count) for name, count in report.figures.outcomes.items()],
-            differences=[(_difference(name), count) for name, count in report.figures.differences.items()],
-            difference=_difference,
+            differences=[
+                (DIFFERENCES[ShadowRejection(name)], count) for name, count in report.figures.differences.items()
+            ],
+            differing=differing,
+            avoided=_avoided(report),
         )
 
 
@@ -68,12 +71,32 @@ def report_file(report: ShadowReport, now: datetime, *, github: str) -> str:
         github=github,
         waited=sum(report.waits, timedelta()),
         landed=[each for each in merges if each.landing and not each.landing.differences],
-        differing=[each for each in merges if each.landing and each.landing.differences],
+        otherwise=[each for each in merges if each.landing and each.landing.differences],
         stopped=_ended(others, ShadowOutcome.REJECTED, ShadowOutcome.DEQUEUED),
         waiting=_ended(others, ShadowOutcome.WAITING, ShadowOutcome.UPDATING, ShadowOutcome.RERUNNING),
         merging=_ended(others, ShadowOutcome.MERGED),
-        difference=_difference,
+        differing=differing,
+        avoided=_avoided(report),
+        open=[each for each in merges if each.landing and each.landing.base in (BaseState.PENDING, BaseState.UNKNOWN)],
     )
+
+
+def differing(landing: ShadowLanding) -> str:
+    """Return how IMQ would have acted otherwise, each with its reason or checks; empty if it would not have."""
+    why: dict[ShadowRejection, Sequence[str | None]] = {
+        ShadowRejection.REJECTED: (landing.reason and landing.reason.value.replace("_", " "), landing.detail),
+        ShadowRejection.CHECKS_NOT_PASSED: landing.not_passed,
+    }
+    return "; ".join(_with(DIFFERENCES[each], why.get(each, ())) for each in landing.differences)
+
+
+def _with(words: str, why: Iterable[str | None]) -> str:
+    named = ", ".join(filter(None, why))
+    return f"{words} ({named})" if named else words
+
+
+def _avoided(report: ShadowReport) -> int:
+    return sum(pull.landing is not None and bool(pull.landing.differences) for pull, _ in report.red_bases)
 
 
 def _ended(pulls: Sequence[tuple[ShadowPull, str]], *outcomes: ShadowOutcome) -> list[tuple[ShadowPull, str]]:
@@ -89,7 +112,3 @@ def _decided(pull: ShadowPull) -> str:
     # A detail that begins so names the pull request for which this one would wait.
     other = f": {decision.detail}" if decision.detail and decision.detail.startswith("#") else ""
     return f"{OUTCOMES[decision.outcome]} ({decision.reason.value.replace('_', ' ')}{other})"
-
-
-def _difference(name: str) -> str:
-    return DIFFERENCES[ShadowRejection(name)]

@@ -71,7 +71,10 @@ async def test_setup_writes_what_imq_reads(server: EmulatorServer, tmp_path: Pat
     work.mkdir()
     (work / ".env").write_text("PORT=8081\n")
     output, app, page = await register(server, work, "--url", URL, "--org", "guild", "--without", "actions")
-    assert "The credentials are in .env. Start IMQ with them first." in page.text
+    assert "The credentials are in .env." in page.text
+    # GitHub sends the person to IMQ after the installation: an IMQ that does not run would be an error page.
+    assert page.text.index("First start IMQ") < page.text.index(f"{URL}/setup/installed")
+    assert page.text.index("load the page again") < page.text.index("Install the App")
     assert "Registered the App. The credentials are in .env.\n" in output
     assert (
         f"Start IMQ with them, by `imq run` for example. Then install the App on your repositories: {page.links[0]}\n"

@@ -61,7 +61,7 @@ def test_report_says_what_imq_would_have_done_instead(imq: Imq) -> None:
     assert "last approval to merge 1h" in text
     assert f"would have updated its branch at {SHOWN}, merge at ~{SHOWN}" in text
     assert f"would not have queued it at {SHOWN} (label_without_right)" in text
-    assert "passed checks, would have updated it first: no check tested what landed (ci)" in text
+    assert "without passed checks (ci); would have updated it first: no check tested what landed " in text
     assert "(stacked_above, #2, of the branch bottom)" in text
     assert "red (ci)" in text
     assert "~ is a prediction" in text
@@ -130,6 +130,7 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
     assert not re.search(r"""(?:src|@import|url\()\s*=?\s*["']?(?:https?:)?//""", page)
     assert re.findall(r"<link|<img", page) == []
     text = " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", unescape(page), flags=re.DOTALL).split())
+    assert "it is not known" not in text
     assert "2 merges made the base red. 1 of them landed a combination that no check had tested." in text
     assert "IMQ would have avoided 1." in text
     assert "Merged by others 7 " in text
@@ -140,13 +141,39 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
     assert "Red bases avoided 1 of 2 " in text
     at = f"{AT:%Y-%m-%d %H:%M} UTC"
     green = f"{AT + timedelta(hours=3):%Y-%m-%d %H:%M} UTC , after 3 h"
-    assert f"acme/rocket#3 Add \x1b[2J main {at} by mona ci would not have merged it without passed checks" in text
+    assert (
+        f"acme/rocket#3 Add \x1b[2J main {at} by mona ci would not have merged it without passed checks (ci)" in text
+    )
     assert green in text
     assert "lint would have merged it, too not yet" in text
     assert "<script>alert(1)</script>" not in page
     assert 'href="https://github.com/acme/rocket/pull/2"' in page
     # The newest come first.
     assert text.index("acme/rocket#5 Add \x1b[2J main") < text.rindex("acme/rocket#3 ")
+
+
+@pytest.mark.parametrize(
+    ("base", "sentence"),
+    [
+        (BaseState.GREEN, "No merge made the base red."),
+        (BaseState.PENDING, "No merge made the base red, as far as IMQ knows. Of 1 merge it is not known: checks"),
+        (BaseState.UNKNOWN, "No merge made the base red, as far as IMQ knows. Of 1 merge it is not known: checks"),
+    ],
+)
+def test_page_counts_the_merges_after_which_checks_of_the_base_did_not_report(
+    imq: Imq, tmp_path: Path, base: BaseState, sentence: str
+) -> None:
+    """A page that is passed on an hour after a merge calls no base green that no check has judged (P6)."""
+    rejected = replace(LANDING, at=AT, reason=Reason.LABEL_WITHOUT_RIGHT, detail="tria", checks=CheckState.PASSED)
+    store(imq, pull(1, landing=replace(rejected, tree_tested=True, base=base, base_checks=())))
+    file = tmp_path / "shadow.html"
+    printed = imq("shadow", "report", "--html", str(file)).stdout
+    text = " ".join(re.sub(r"<[^>]+>", " ", unescape(file.read_text(encoding="utf-8"))).split())
+    assert f" {sentence} " in text + " "
+    # The command and the page have the same words.
+    for each in (printed, text):
+        assert "would not have queued it (label without right, tria) " in each
+        assert base.value in each
 
 
 def test_page_of_an_enterprise_server_links_there(imq: Imq, tmp_path: Path) -> None:

@@ -302,6 +302,8 @@ async def test_shadow_page_shows_both_ways_of_merging(browser: Browser) -> None:
     words = " ".join(re.sub(r"<[^>]+>", " ", unescape(text)).split())
     assert "in shadow mode IMQ judges" in words
     assert "would have updated it first: no check tested what landed" in words
+    assert "where no update was needed" not in words
+    assert "Merges that made the base red 1 1 of these avoided" in words
     assert "would have queued it, and it would wait (frozen)" in words
     assert "it would wait (stacked above: #4, of the branch &lt;b&gt;)" in text
     assert 'href="https://github.com/acme/rocket/pull/4"' in text
@@ -311,3 +313,14 @@ async def test_shadow_page_shows_both_ways_of_merging(browser: Browser) -> None:
     overview = await browser.get("/")
     assert 'href="/repositories/acme/rocket/shadow"' in overview
     assert "sled" not in overview
+
+
+async def test_page_of_a_repository_in_shadow_mode_promises_no_queue(browser: Browser) -> None:
+    """A label queues nothing there: the page leads to the report, also beside a queue of the time before (P6)."""
+    async with browser.store.transaction() as tx:
+        await tx.shadow.set_mode(REPOSITORY, Mode.SHADOW)
+    for path in ("/repositories/acme/rocket", "/repositories/acme/rocket/branches/main"):
+        words = " ".join(re.sub(r"<[^>]+>", " ", await browser.get(path)).split())
+        assert "add the label" not in words
+        assert "Label a pull request" not in words
+        assert "in shadow mode" in words
