@@ -220,7 +220,7 @@ $(SITE)/.installed: requirements-site.txt
 
 # Renew the pictures of the registration, in Debian's Chromium.
 pictures: $(STAMP)
-	$(BIN)/python -m tests.support.setup_pictures
+	PYTHONPATH=emulator/tests $(BIN)/python -m tests.support.setup_pictures
 
 # Pictures of every page in six situations, into build/screenshots, and those of the documents, in the same browser.
 # ARGS="bisecting red-base" selects situations.

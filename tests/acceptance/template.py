@@ -166,8 +166,13 @@ class _Connection:
         return self._socket
 
     def _read_report(self, connected: socket.socket) -> None:
-        received = connected.recv(_MOST_BYTES)
-        assert received, "the template ended"
+        try:
+            received = connected.recv(_MOST_BYTES)
+        except ConnectionResetError:
+            received = b""
+        if not received:
+            self._fail(connected)
+            return
         pid, *code = map(int, received.split())
         if not pid:
             self._awaited.popleft().set_result(None)
@@ -176,6 +181,15 @@ class _Connection:
             self._awaited.popleft().set_result(Forked(pid, self._running[pid]))
         elif pid in self._running:
             self._running.pop(pid).set_result(*code)
+
+    def _fail(self, connected: socket.socket) -> None:
+        """Tell everyone who waits that the template ended. A reader that stayed would be called for ever."""
+        asyncio.get_running_loop().remove_reader(connected)
+        self._loop = None
+        for each in (*self._awaited, *self._running.values()):
+            each.set_exception(RuntimeError("the template ended"))
+        self._awaited.clear()
+        self._running.clear()
 
 
 _CONNECTION = _Connection()

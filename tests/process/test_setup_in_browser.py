@@ -1,5 +1,6 @@
 """The registration in a real browser, without JavaScript."""
 
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,3 +46,15 @@ async def test_person_registers_and_installs_the_app_in_a_browser(tmp_path: Path
     assert [text for text in refused if "404" not in text] == [], "the pages keep their own policy"
     pictures = {path.name for path in (ROOT / "docs" / "img").glob("setup-*.png")}
     assert pictures == set(steps), "`make pictures` renews them"
+
+
+def test_commands_that_make_pictures_find_what_the_tests_find() -> None:
+    """Their processes import the tests' world, also without pytest, which adds these paths."""
+    commands = re.findall(r"^\t(.*) -m (tests\.support\.\w+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    drawing = {module for _, module in commands if "visiting(" in source_of(module)}
+    assert drawing == {"tests.support.setup_pictures", "tests.support.screenshots"}
+    assert {module for words, module in commands if "PYTHONPATH=emulator/tests" in words} == drawing
+
+
+def source_of(module: str) -> str:
+    return (ROOT / f"{module.replace('.', '/')}.py").read_text()

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from github_emulator import Fault
-from tests.acceptance.template import Template
+from tests.acceptance.template import Template, _Connection
 from tests.process.processes import Theatre, a_theatre
 from tests.process.test_outages import logged, readiness_of
 from tests.support.ports import held_port
@@ -143,3 +144,19 @@ async def test_signal_at_any_moment_of_a_start_is_no_error(number: signal.Signal
         await theatre.start()
         assert await theatre.stop() == 0
         assert '"level": "error"' not in theatre.log.read_text()
+
+
+async def test_template_that_ends_ends_every_wait_for_it() -> None:
+    """A program that starts processes fails with a reason; it neither hangs nor is called for ever."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    connection = _Connection()
+    connection._socket = ours
+    with ours, theirs:
+        orders = [asyncio.ensure_future(connection.fork(None)) for _ in range(2)]
+        await asyncio.sleep(0)
+        theirs.close()
+        async with asyncio.timeout(LIMIT):
+            ends = await asyncio.gather(*orders, return_exceptions=True)
+        assert [str(each) for each in ends] == ["the template ended"] * 2
+        assert asyncio.get_running_loop().remove_reader(ours) is False

@@ -141,9 +141,7 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
     assert "Red bases avoided 1 of 2 " in text
     at = f"{AT:%Y-%m-%d %H:%M} UTC"
     green = f"{AT + timedelta(hours=3):%Y-%m-%d %H:%M} UTC , after 3 h"
-    assert (
-        f"acme/rocket#3 Add \x1b[2J main {at} by mona ci would not have merged it without passed checks (ci)" in text
-    )
+    assert f"acme/rocket#3 Add \x1b[2J main {at} by mona ci would not have merged it without passed checks (ci)" in text
     assert green in text
     assert "lint would have merged it, too not yet" in text
     assert "<script>alert(1)</script>" not in page
