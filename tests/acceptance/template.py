@@ -186,10 +186,11 @@ class _Connection:
         """Tell everyone who waits that the template ended. A reader that stayed would be called for ever."""
         asyncio.get_running_loop().remove_reader(connected)
         self._loop = None
-        for each in (*self._awaited, *self._running.values()):
-            each.set_exception(RuntimeError("the template ended"))
-        self._awaited.clear()
-        self._running.clear()
+        ended = RuntimeError("the template ended")
+        while self._awaited:
+            self._awaited.popleft().set_exception(ended)
+        while self._running:
+            self._running.popitem()[1].set_exception(ended)
 
 
 _CONNECTION = _Connection()
