@@ -20,9 +20,11 @@ SECONDS = 30.0
 
 WAIT_SECONDS = 90.0
 _MAX_BODY = 16 * 1024 * 1024
-_UNAVAILABLE = 503
+_CONFLICT, _UNAVAILABLE = 409, 503
 _LAGGING, _LONGEST_LAG = 10.0, 5.0
 """For so many seconds a call is sent again that IMQ cannot answer yet, and the longest pause it may ask for."""
+_HELD = 60.0
+"""The same for a call whose key a process of IMQ holds, which may have died: twice the usual `IMQ_LEASE_SECONDS`."""
 _UNANSWERED = 2.0
 """The same for a call that changes something, without an answer."""
 _FIRST_PAUSE, _LONGEST_PAUSE, _GROWTH = 1.0, 30.0, 1.6
@@ -48,7 +50,7 @@ class ApiAnswer:
     def pause(self) -> float | None:
         """Return after how many seconds to ask again, if IMQ cannot answer yet and says so."""
         seconds = self.headers.get("retry-after", "")
-        return float(seconds) if self.status == _UNAVAILABLE and seconds.isdecimal() else None
+        return float(seconds) if self.status in {_CONFLICT, _UNAVAILABLE} and seconds.isdecimal() else None
 
 
 @dataclass(slots=True)
@@ -126,7 +128,7 @@ class ApiClient:
     def insist(
         self, method: str, path: str, body: Any = None, *, key: str | None = None, seconds: float = SECONDS
     ) -> ApiAnswer:
-        """Send a call, again with its key while GitHub still shows IMQ an older state. Raises ConnectionFailed.
+        """Send a call, again with its key while IMQ carries it out, or GitHub's reads lag. Raises ConnectionFailed.
 
         A call that changes something is sent again also if no answer came.
         """
@@ -139,7 +141,8 @@ class ApiClient:
                     raise
                 continue
             pause = answer.pause
-            if pause is None or pause > _LONGEST_LAG or not retries.outlasts(_LAGGING, pause):
+            lasting = _HELD if answer.status == _CONFLICT else _LAGGING
+            if pause is None or pause > _LONGEST_LAG or not retries.outlasts(lasting, max(pause, _FIRST_PAUSE)):
                 return answer
 
     def _parsed(self, status: int, content: bytes, headers: Any) -> ApiAnswer:

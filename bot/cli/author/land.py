@@ -334,7 +334,7 @@ def land(
         of_commit.keep(str(found.number))
     answer = session.call("POST", f"{found.path}/queue", body, key=begun.key() if wait else None)
     if not (wait and _has_landed(session, found, bound, answer)):
-        if answer.status >= 400:
+        if answer.status >= 400 and answer.pause is None:
             begun.forget()
             of_commit.forget()
         session.refuse(answer)

@@ -81,9 +81,12 @@ def test_landing_without_a_writable_folder_has_a_new_key(clone: Path, monkeypatc
 class Server:
     """Answers no call, or those from an attempt on."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers_from: int = 99, status: int = 200) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, answers_from: int = 99, status: int = 200, pause: str | None = None
+    ) -> None:
         self.keys: list[str | None] = []
         self._status = status
+        self._pause = pause
         self._from = answers_from
         monkeypatch.setattr(ApiClient, "call", self._call)
         monkeypatch.setattr(time, "sleep", lambda _: None)
@@ -92,7 +95,8 @@ class Server:
         self.keys.append(key)
         if len(self.keys) < self._from:
             raise ConnectionFailed("https://imq.example does not answer.")
-        return ApiAnswer(self._status, {"error": "it is closed"} if self._status >= 400 else {"number": 7})
+        body = {"error": "it is closed"} if self._status >= 400 else {"number": 7}
+        return ApiAnswer(self._status, body, {} if self._pause is None else {"retry-after": self._pause})
 
 
 def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,19 +111,28 @@ def test_call_that_changes_something_is_sent_again_with_its_key(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("pause", "lagging", "sent", "status"),
-    [("2", 3, 4, 200), ("2", 99, 6, 503), ("60", 1, 1, 503), ("soon", 1, 1, 503), (None, 1, 1, 503)],
+    ("first", "pause", "lagging", "sent", "status"),
+    [
+        (503, "2", 3, 4, 200),
+        (503, "2", 99, 6, 503),
+        (503, "60", 1, 1, 503),
+        (503, "soon", 1, 1, 503),
+        (503, None, 1, 1, 503),
+        (409, "2", 20, 21, 200),
+        (409, "2", 99, 31, 409),
+        (409, None, 1, 1, 409),
+    ],
 )
 def test_call_that_imq_cannot_answer_yet_is_sent_again_with_its_key(
-    monkeypatch: pytest.MonkeyPatch, pause: str | None, lagging: int, sent: int, status: int
+    monkeypatch: pytest.MonkeyPatch, first: int, pause: str | None, lagging: int, sent: int, status: int
 ) -> None:
-    """GitHub's reads lag for seconds after a push; an outage ends the command at once."""
+    """GitHub's reads lag for seconds after a push, and a process that died holds a key for its lease; both pass."""
     keys, slept = list[str | None](), list[float]()
 
     def call(*_: Any, key: str | None = None, **_more: Any) -> ApiAnswer:
         keys.append(key)
         headers = {} if pause is None else {"retry-after": pause}
-        return ApiAnswer(503, {}, headers) if len(keys) <= lagging else ApiAnswer(200, {})
+        return ApiAnswer(first, {}, headers) if len(keys) <= lagging else ApiAnswer(200, {})
 
     monkeypatch.setattr(ApiClient, "call", call)
     monkeypatch.setattr(time, "sleep", slept.append)
@@ -127,12 +140,12 @@ def test_call_that_imq_cannot_answer_yet_is_sent_again_with_its_key(
     assert (len(keys), len(set(keys)), slept) == (sent, 1, [2.0] * (sent - 1))
 
 
-@pytest.mark.parametrize(("status", "calls"), [(409, 2), (200, 1)])
+@pytest.mark.parametrize(("status", "pause", "calls"), [(409, None, 2), (409, "60", 1), (200, None, 1)])
 def test_refused_landing_begins_again_with_a_new_key_and_a_stopped_one_with_its_own(
-    clone: Path, monkeypatch: pytest.MonkeyPatch, status: int, calls: int
+    clone: Path, monkeypatch: pytest.MonkeyPatch, status: int, pause: str | None, calls: int
 ) -> None:
-    """The stored refusal would answer again for a pull request that may be queued by now."""
-    server = Server(monkeypatch, 0, status)
+    """The stored refusal would answer again for a pull request that may be queued by now; a call under way is none."""
+    server = Server(monkeypatch, 0, status, pause)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(clone))
     environ = {"IMQ_TOKEN": "imq_secret", "IMQ_URL": "https://imq.example"}
     for _ in range(2):
