@@ -2,7 +2,8 @@
 
 The race: a process may die after GitHub created a comment or a check run and before its id is stored. Therefore
 `maybe_created` is committed on its own before every creation, and a writer that finds it set looks for IMQ's marker (or
-external id) on GitHub before creating anything. Updates need no such care: sent twice, they say the same.
+external id) on GitHub before creating anything. A search that finds nothing counts once reads show the request: until
+then the item waits. Updates need no such care: sent twice, they say the same.
 
 A notice that needs a person's action replaces the old comment: the writer creates the new comment, stores both ids, and
 then deletes the old one. `announced_at` is the notice for which the newest comment was created.
@@ -11,7 +12,7 @@ then deletes the old one. `announced_at` is the notice for which the newest comm
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
@@ -30,7 +31,7 @@ from notifications.render.train_text import with_candidate_page
 from notifications.texts import headlines
 from queue_engine.core.concurrency.request_context import RequestPriority, working
 from queue_engine.core.timing.clock import Clock
-from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, Unavailable
+from queue_engine.domain.errors import Forbidden, GitHubError, Invalid, NotFound, ReadLagError, Refused, Unavailable
 from queue_engine.domain.facts import OWN_CHECK, OwnCheckRun
 from queue_engine.domain.notice import QUESTIONS, WAITING, CommandReply, Notice, NoticeKind, kind_of
 from queue_engine.domain.port import Comments
@@ -39,7 +40,7 @@ from queue_engine.effects.notices import renewed
 from queue_engine.queries.pull_request_status import ReplyFacts, load_reply_facts
 from queue_engine.rules.policies import Policies
 from queue_engine.store import Store
-from queue_engine.store.outbox.items import OutboxItem, OutboxKind
+from queue_engine.store.outbox.items import READS_LAG, OutboxItem, OutboxKind
 
 log = structlog.get_logger(__name__)
 
@@ -112,7 +113,8 @@ class GithubWriter:
                 if self._searched.get(item.id) != known:
                     # This database may be older than GitHub's comments: another comment may have replaced this one.
                     self._searched[item.id] = known
-                    await self._write_comment(replace(item, maybe_created=True), notice, reply)
+                    again = replace(item, maybe_created=True, create_requested_at=None)
+                    await self._write_comment(again, notice, reply)
                     return
                 # A person deleted the comment, so IMQ reports no more progress. The id is kept, so that later notices
                 # end here as well. Only a notice that needs an action, or an unread reply, gets a new comment.
@@ -126,6 +128,8 @@ class GithubWriter:
                 await self._record_written(item, known)
                 return
         await self._delete(item, existing.older)
+        if known is not None and known != item.remote_id:
+            await self._store.write(lambda tx: tx.outbox.created(item, known))
         create = partial(self._github.create_comment, item.repository, item.number, body)
         created = await self._create(item, create)
         if known is not None:
@@ -149,13 +153,12 @@ class GithubWriter:
 
     async def _create(self, item: OutboxItem, create: Callable[[], Awaitable[int]]) -> int:
         """Create a comment or check run. After a refusal by GitHub, nothing was created and no search is needed."""
-        await self._store.write(lambda tx: tx.outbox.mark_maybe_created(item))
+        await self._store.write(lambda tx: tx.outbox.mark_maybe_created(item, self._clock.now()))
         try:
             return await create()
-        except Unavailable:
-            raise
-        except GitHubError:
-            await self._store.write(lambda tx: tx.outbox.not_created(item))
+        except GitHubError as error:
+            if not isinstance(error, Unavailable) or (isinstance(error, Refused) and error.disorder is not None):
+                await self._store.write(lambda tx: tx.outbox.not_created(item))
             raise
 
     async def _delete(self, item: OutboxItem, superseded: tuple[int, ...]) -> None:
@@ -183,13 +186,22 @@ class GithubWriter:
         # A deleted comment may have a successor, too.
         bodies = await self._github.find_comments(item.repository, item.number)
         found = sorted(bodies)
+        # A comment newer than the known one was created for the notice at `announced_at`.
+        newer = max(found, default=0) > (item.remote_id or 0)
+        if not newer:
+            self._wait_for_reads(item)
         if not found:
             return _ExistingComment(item.remote_id, older, announced=False)
         kind = kind_of(bodies[found[-1]])
-        # A comment newer than the known one was created for the notice at `announced_at`.
-        newer = item.remote_id is None or found[-1] > item.remote_id
         superseded = tuple(dict.fromkeys((*older, *found[:-1])))
         return _ExistingComment(found[-1], superseded, announced and newer, kind == NoticeKind.LANDED, kind in WAITING)
+
+    def _wait_for_reads(self, item: OutboxItem) -> None:
+        """Raise ReadLagError while a search may miss what the last request created, which it did not find."""
+        if item.maybe_created and item.create_requested_at is not None:
+            left = item.create_requested_at + READS_LAG - self._clock.now()
+            if left > timedelta(0):
+                raise ReadLagError("reads may not show yet what IMQ created", retry_after=left)
 
     async def _adopt_check_run(self, item: OutboxItem, notice: Notice) -> None:
         """Have the unfinished check run of a lost database show this notice before its comment does (P6)."""
@@ -215,6 +227,7 @@ class GithubWriter:
         if notice.reason in _OF_LOST_ENTRIES or _may_be_none(item, notice):
             known = await self._find_unfinished(item, notice, identity, known)
             if known is None:
+                self._wait_for_reads(item)
                 await self._record_nothing_written(item)
                 return
         elif known is None and item.maybe_created:
@@ -222,6 +235,8 @@ class GithubWriter:
             of_head = (item.repository, notice.head_sha, OWN_CHECK, identity)
             unfinished = notice.own_check_required or not completes(notice)
             known = await self._github.find_check_run(*of_head, unfinished=unfinished)
+            if known is None:
+                self._wait_for_reads(item)
         if known is not None:
             try:
                 changes = {name: value for name, value in run.items() if name != "head_sha"}

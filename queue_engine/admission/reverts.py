@@ -31,6 +31,7 @@ from queue_engine.domain.errors import (
     NotFound,
     RequestOrderError,
     StaleRead,
+    Unavailable,
 )
 from queue_engine.domain.facts import Commit, PullRequest, Snapshot
 from queue_engine.domain.model import EntryOrder, Repository
@@ -203,7 +204,10 @@ async def revert_culprit(engine: Engine, job: Job) -> None:
 
 @asynccontextmanager
 async def _alone(engine: Engine, repository: Repository, number: int) -> AsyncIterator[None]:
-    """Have one job or call at a time open the revert of a pull request. Raises RequestOrderError in the others."""
+    """Have one job or call at a time open the revert of a pull request. Raises RequestOrderError in the others.
+
+    After a lost answer they wait for the lease: GitHub may have opened it, and lists may not show it for seconds.
+    """
     its_own = f"{repository.id}:{number}"
     async with engine.store.transaction() as tx:
         begun = await tx.keys.begin(
@@ -211,10 +215,15 @@ async def _alone(engine: Engine, repository: Repository, number: int) -> AsyncIt
         )
     if not isinstance(begun, NewKey):
         raise RequestOrderError("another request opens the revert", retry_after=_AGAIN)
+    unsure = False
     try:
         yield
+    except Unavailable as lost:
+        unsure = not isinstance(lost, StaleRead)
+        raise
     finally:
-        await engine.store.write(lambda tx: tx.keys.abandon(begun))
+        if not unsure:
+            await engine.store.write(lambda tx: tx.keys.abandon(begun))
 
 
 async def open_revert(

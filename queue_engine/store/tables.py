@@ -340,6 +340,7 @@ outbox = _table(
     Column("remote_id", BigInteger),
     Column("remote_head", String(64)),
     Column("maybe_created", Boolean, nullable=False),
+    Column("create_requested_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("announced_at", DatabaseInstant, info=instant(InstantKind.PAST)),
     Column("superseded_id", BigInteger),
     Column("version", Integer, nullable=False),

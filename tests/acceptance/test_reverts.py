@@ -242,3 +242,16 @@ async def test_revert_that_reads_do_not_show_yet_is_queued_by_the_second_try(
         done = await mona.ask("POST", path, key="one")
         assert (first.status, done.status, done.body["queued"]) == (503, 200, True)
         await until_merged(world, done.body["opened"])
+
+
+async def test_revert_whose_answer_is_lost_while_lists_lag_is_opened_once(tmp_path: Path) -> None:
+    """P2: the next try looks for it only once lists show it."""
+    async with a_world(tmp_path, lag=timedelta(seconds=5)) as world:
+        pull = await landed(world)
+        lost = Fault("apply_then_fail", when=lambda call: "revertPullRequest" in str(call.body), status=502)
+        world.server.faults.add(lost)
+        await say(world, pull, "/revert", by="mona")
+        await world.pass_time(CI_TIME + timedelta(minutes=1))
+        assert lost.hits == 1
+        assert [each.number for each in world.repository.record.pulls.values()] == [1, 2]
+        assert await answered(world, pull) == ["reverted"]

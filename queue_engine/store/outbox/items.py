@@ -29,6 +29,10 @@ LATE = timedelta(minutes=1)
 """How long words may wait for a limit of GitHub's, or for a dispatcher, before they are late."""
 
 
+READS_LAG = timedelta(seconds=10)
+"""After a request, how long a search may miss what it created: GitHub answers reads from replicas that lag."""
+
+
 class OutboxKind(StrEnum):
     """Kinds of writes to GitHub."""
 
@@ -42,9 +46,10 @@ class OutboxItem:
     """The desired state of one comment, check run or label, as claimed by one dispatcher.
 
     `remote_id` is GitHub's id of the comment or check run once known, `remote_head` the commit of the check run.
-    `maybe_created`: GitHub may have created a comment or check run whose id IMQ did not get. `attempts` counts
-    failures. `announced_at` is the instant of the notice for which the newest comment was created. `superseded_id` is
-    the former comment, which is still to be deleted. `label_on`: whether the pull request shall have `label`.
+    `maybe_created`: GitHub may have created a comment or check run whose id IMQ did not get, since
+    `create_requested_at` if this database requested it. `attempts` counts failures. `announced_at` is the instant of
+    the notice for which the newest comment was created. `superseded_id` is the former comment, which is still to be
+    deleted. `label_on`: whether the pull request shall have `label`.
     """
 
     id: int
@@ -57,6 +62,7 @@ class OutboxItem:
     remote_id: int | None
     remote_head: str | None
     maybe_created: bool
+    create_requested_at: datetime | None
     announced_at: datetime | None
     superseded_id: int | None
     version: int

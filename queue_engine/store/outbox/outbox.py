@@ -4,7 +4,7 @@ One row per pull request and kind, and per label, has the *desired state*; quick
 dispatcher sends them. The row of a label (on or off) is deleted once GitHub has confirmed the label. A row is due until
 GitHub shows the state of one version. `maybe_created` is set before the dispatcher creates a comment or check run.
 After a crash between the request and the commit, the next dispatcher searches for the created one before it creates
-another.
+another. Reads lag, so a search that finds none counts only once the request is `READS_LAG` old.
 
 A result that somebody must act on is a new comment, because GitHub sends no notification of an edit. IMQ creates the
 comment first, stores both ids, and then deletes the old one; `announced_at` names its notice. A lease is long enough
@@ -74,6 +74,8 @@ LABELS = select(outbox.c.label, outbox.c.label_on).where(
 WANTED = select(outbox.c.notice).where(_ITS_OWN)
 SHOWN = select(outbox.c.notice, outbox.c.due_at, outbox.c.dead, outbox.c.error).where(_ITS_OWN)
 SHOWN_SINCE = select(outbox.c.updated_at).where(_ITS_OWN, outbox.c.due_at.is_(None), outbox.c.dead.is_(False))
+_SEARCHED_FOR = ("maybe_created", "create_requested_at", "announced_at")
+"""Facts by which the writer searches for a comment or check run before it creates one."""
 _SENT = or_(outbox.c.remote_id.is_not(None), outbox.c.maybe_created)
 EXISTS = select(func.count()).select_from(outbox).where(_ITS_OWN, or_(_SENT, outbox.c.due_at.is_not(None)))
 IS_WRITTEN = (
@@ -369,10 +371,10 @@ class Outbox:
             await self._dead_letters.put(dead_letter(row, str(error), now, attempts=row.attempts, retryable=False))
             return await self.claim(owner=owner, now=now, lease=lease)
 
-    async def mark_maybe_created(self, item: OutboxItem) -> None:
-        """Store that a comment or check run is about to be created for this notice; commit before the request."""
+    async def mark_maybe_created(self, item: OutboxItem, now: datetime | None = None) -> None:
+        """Store that one exists for this notice, or is to be created `now`; commit before the request."""
         announced_at = None if item.notice is None else item.notice.at
-        await self._save_delivery(item, maybe_created=True, announced_at=announced_at)
+        await self._save_delivery(item, maybe_created=True, create_requested_at=now, announced_at=announced_at)
 
     async def need_check_run(self, repository_id: int, number: int, notice_at: datetime) -> None:
         """Have the check run created for this notice where a search finds none."""
@@ -382,11 +384,12 @@ class Outbox:
     async def refreshed(self, item: OutboxItem) -> OutboxItem:
         """Return the item with whether it has to be searched for, and created, as the database has it now."""
         row = (await self._connection.execute(GET, {"its_id": item.id})).one()
-        return replace(item, maybe_created=row.maybe_created, announced_at=row.announced_at)
+        facts = {name: row._mapping[name] for name in _SEARCHED_FOR}
+        return replace(item, **facts)
 
     async def not_created(self, item: OutboxItem) -> None:
         """Restore the claimed facts: GitHub created nothing."""
-        await self._save_delivery(item, maybe_created=item.maybe_created, announced_at=item.announced_at)
+        await self._save_delivery(item, **{name: getattr(item, name) for name in _SEARCHED_FOR})
 
     async def created(
         self,

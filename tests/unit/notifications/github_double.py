@@ -108,6 +108,8 @@ class Post:
     fail: dict[str, list[Exception]] = field(default_factory=dict)
     fail_after: dict[str, list[Exception]] = field(default_factory=dict)
     before: Before | None = None
+    hidden: set[int] = field(default_factory=set)
+    """Ids of comments and check runs that searches do not show yet."""
     asked_with: list[tuple[RequestPriority, WaitCount]] = field(default_factory=list)
     """Of each creation of a comment: its priority, and how many merges wait."""
     shown_with: list[RequestPriority] = field(default_factory=list)
@@ -153,7 +155,8 @@ class Post:
     async def find_comments(self, repository: Repository, number: int) -> Mapping[int, str]:
         """By marker, oldest first."""
         async with self._call("find_comments", number):
-            return {i: c.bodies[-1] for i, c in self.comments.items() if c.number == number and MARKER in c.bodies[-1]}
+            own = {i: c.bodies[-1] for i, c in self.comments.items() if c.number == number and i not in self.hidden}
+            return {i: body for i, body in own.items() if MARKER in body}
 
     async def create_check_run(self, repository: Repository, check_run: Mapping[str, Any]) -> int:
         """A new run."""
@@ -180,7 +183,7 @@ class Post:
         """By head, name and external id."""
         async with self._call("find_check_run", 0):
             wanted = {"head_sha": head_sha, "name": name, "external_id": external_id}
-            found = [i for i, run in self.runs.items() if wanted.items() <= run.fields.items()]
+            found = [i for i, run in self.runs.items() if wanted.items() <= run.fields.items() and i not in self.hidden]
             found = [i for i in found if not unfinished or self.runs[i].fields["status"] != "completed"]
         return found[0] if found else None
 

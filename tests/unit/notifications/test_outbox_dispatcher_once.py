@@ -10,7 +10,7 @@ from queue_engine.domain.errors import RateLimitError, Unavailable
 from queue_engine.domain.notice import Notice, NoticeKind
 from queue_engine.domain.reasons import Reason
 from queue_engine.store import Store
-from queue_engine.store.outbox.items import OutboxKind
+from queue_engine.store.outbox.items import READS_LAG, OutboxKind
 from tests.unit.notifications.github_double import Comment, Fuse, FusedStore, Killed, MovedClock, Post
 from tests.unit.notifications.notices import NOW, REPOSITORY, notice, of_kind, of_reason
 from tests.unit.notifications.outbox_items import dead, want, want_label_off
@@ -238,6 +238,7 @@ SEQUENCES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
     "failed": (BOTH, (of_kind(NoticeKind.CHECKING), of_reason(Reason.CONFLICT))),
     "landed": (BOTH, (of_kind(NoticeKind.CHECKING), of_kind(NoticeKind.LANDED))),
     "refused": (BOTH, (of_reason(Reason.LABEL_WITHOUT_RIGHT),)),
+    "closed": (BOTH, (of_kind(NoticeKind.CHECKING), of_reason(Reason.CLOSED))),
     "updated": (RUN, (of_kind(NoticeKind.CHECKING), notice(NoticeKind.CHECKING, head_sha="2" * 40))),
 }
 
@@ -251,15 +252,19 @@ SEQUENCES: dict[str, tuple[tuple[OutboxKind, ...], tuple[Notice, ...]]] = {
     ],
     indirect=["database_url"],
 )
+@pytest.mark.parametrize("lag", [timedelta(0), timedelta(seconds=5)], ids=["at_once", "lagging"])
 async def test_dispatcher_killed_at_any_instant_shows_everything_once(
-    store: Store, clock: MovedClock, sequence: str
+    store: Store, clock: MovedClock, sequence: str, lag: timedelta
 ) -> None:
-    """Before or after any request and any commit: the next start finishes, with one comment and one run per head."""
+    """Before or after any request and any commit: the next start finishes, with one comment and one run per head.
+
+    It follows in the same instant where searches do not show for seconds what the killed process created.
+    """
     kinds, notices = SEQUENCES[sequence]
     number, survived = 0, False
     while not survived:
         number += 1
-        post = Post(fuse := Fuse(number))
+        post, shown = Post(fuse := Fuse(number)), set[int]()
         for later, wanted in enumerate(notices):
             wanted = wanted.model_copy(update={"at": NOW + later * LEASE})
             for kind in kinds:
@@ -272,8 +277,16 @@ async def test_dispatcher_killed_at_any_instant_shows_everything_once(
                 ).run_due()
             except Killed:
                 post.fuse = Fuse()
-                clock.move(LEASE)
-                await OutboxDispatcher(store, post, clock, owner="b", random=lambda: 0.5).run_due()
+                post.hidden = {*post.comments, *post.runs} - shown if lag else set()
+                async with store.transaction() as tx:
+                    await tx.outbox.release_all()
+                next_start = OutboxDispatcher(store, post, clock, owner="b", random=lambda: 0.5)
+                await next_start.run_due()
+                clock.move(lag)
+                post.hidden = set()
+                clock.move(READS_LAG)
+                await next_start.run_due()
+            shown = {*post.comments, *post.runs}
         survived = not fuse.blown
         last = render_comment(wanted.model_copy(update={"number": number}))
         assert [comment.bodies[-1] for comment in post.comments_on(number)] == [last] * (kinds is BOTH)
