@@ -7,7 +7,7 @@ In a burst many deliveries share one transaction. IMQ answers a delivery with a 
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -61,7 +61,7 @@ from queue_engine.handlers.label_updates import UPDATES_JOB, LabelUpdates
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.repository_events import accepted_again, teams_changed
+from queue_engine.handlers.repository_events import accepted_again, present_repository, teams_changed
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
@@ -222,8 +222,40 @@ class Inbox:
         for kind, number in job.request.items():
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
-    async def _follow(self, job: Job) -> None:
+    async def _follow(self, job: Job) -> Outcome | None:
         webhook = adapter(webhooks.WebhookEvent).validate_python(job.request)
+        if job.claims > 1 and isinstance(webhook, webhooks.RepositoryWebhook):
+            # The repository may have moved since the webhook came.
+            number = webhook.repository_id
+            known = await self._engine.store.read(lambda tx: tx.repositories.by_id(number)) or webhook.repository
+            names = {name: value for name, value in asdict(known).items() if name != "id"}
+            webhook = adapter(webhooks.WebhookEvent).validate_python({**job.request, **names})
+        try:
+            await self._follow_as(webhook, job)
+        except NotFound:
+            if not isinstance(webhook, webhooks.RepositoryWebhook):
+                raise
+            present = await present_repository(self._engine, webhook.repository)
+            if present is None:
+                return await self._await_repository(webhook, job)
+            if present == webhook.repository:
+                raise
+            return Hold(timedelta(0), _MOVED)
+        return None
+
+    async def _await_repository(self, webhook: webhooks.RepositoryWebhook, job: Job) -> Outcome | None:
+        """Have all installations listed, one of which may have the repository now; drop a webhook of one that none has.
+
+        Where one gets it later, the sweep finds its labels.
+        """
+        if job.holds.get(_MOVED, 0) <= _MOST_MOVED:
+            await self._sweeper.request(renew=True)
+            return Hold(_LISTED, _MOVED)
+        await self._engine.write(lambda change: change.tx.requests.remove(job.id))
+        _log.info("repository_gone", repository=webhook.repository.full_name, delivery=webhook.delivery)
+        return None
+
+    async def _follow_as(self, webhook: webhooks.WebhookEvent, job: Job) -> None:
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
             if isinstance(webhook, webhooks.PullRequestWebhook):
                 webhook = webhook.model_copy(update={"attempt": attempt_of(job)})
@@ -351,6 +383,9 @@ def _request_of(job_id: str, webhook: webhooks.WebhookEvent, now: datetime) -> R
 _OUT_OF_ORDER = timedelta(minutes=10)
 """When a job is tried again whose installation or repository GitHub refuses as a whole."""
 _OUTDATED = "outdated_read"
+_MOVED, _MOST_MOVED = "repository_gone", 3
+_LISTED = timedelta(seconds=20)
+"""When a job is tried again whose repository may be in another installation, which a sweep lists meanwhile."""
 
 
 def obeying_limits(handler: Handler, random: Callable[[], float]) -> Handler:

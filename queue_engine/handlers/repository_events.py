@@ -81,6 +81,27 @@ async def examine_repository(engine: Engine, job: Job) -> None:
         await remember_name(engine, replace(repository, owner=found.owner, name=found.name))
 
 
+async def present_repository(engine: Engine, repository: Repository) -> Repository | None:
+    """Return a repository of which GitHub does not show something, by its present name and installation.
+
+    IMQ may have learned both since; otherwise GitHub names a repository by its id. None: this installation does not
+    have it any more, by GitHub's answer. Raises GitHubError.
+    """
+    known = await engine.store.read(lambda tx: tx.repositories.by_id(repository.id))
+    if known not in (None, repository):
+        return known
+    try:
+        found = await engine.github.repository(repository)
+    except (NotFound, Forbidden, Refused) as error:
+        if isinstance(error, Refused) and not await _is_gone(engine, repository, error):
+            raise
+        return None
+    named = replace(repository, owner=found.owner, name=found.name)
+    if named != repository:
+        await remember_name(engine, named)
+    return named
+
+
 async def _is_gone(engine: Engine, repository: Repository, error: Refused) -> bool:
     """Whether the installation's own list, which GitHub answers, lacks a repository that GitHub does not show."""
     if error.disorder is Disorder.GONE:

@@ -47,6 +47,54 @@ async def test_repository_transferred_to_another_installation_lands_what_is_queu
     assert await world.reasons(pull) == []
 
 
+@pytest.mark.parametrize("to", ["gears", "globex", "elsewhere"])
+@pytest.mark.parametrize("webhook", [True, False])
+async def test_label_whose_repository_moves_before_it_is_read_is_followed_by_the_repositorys_id(
+    world: World, to: str, webhook: bool
+) -> None:
+    """P2: no dead letter, wherever it is by then and whether its webhook came."""
+    if to == "globex":
+        world.github.install(world.app, "globex")
+    pull = world.open("add")
+    await world.settle()
+
+    def move() -> None:
+        if to == "gears":
+            world.repository.rename("gears", by="acme", webhook=webhook)
+        else:
+            world.repository.transfer("globex" if to == "globex" else "initech", by="acme", webhook=webhook)
+
+    world.meanwhile("POST /graphql", move, phase="before")
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged or to == "elsewhere", within=timedelta(minutes=8))
+    await world.pass_time(timedelta(minutes=5))
+    async with world.bot.engine.store.reading() as tx:
+        assert await tx.dead_letters.count() == 0
+        assert not await tx.jobs.unfinished(f"{world.repository.record.id}:{pull.number}")
+    assert pull.merged is (to != "elsewhere")
+
+
+async def test_repository_that_takes_the_former_name_lends_none_of_its_pull_requests(world: World) -> None:
+    """P1, P4: the webhook of the rename is lost, and the other one has a pull request of the same number."""
+    pull = world.open("add")
+    await world.settle()
+    names = []
+
+    def rename() -> None:
+        world.repository.rename("gears", by="acme", webhook=False)
+        other = world.github.create_repository("acme/widgets", files={"a.py": "1\n"})
+        names.append(other.open_pull_request("Other", head="other", by="acme", files={"b.py": "1\n"}))
+
+    world.meanwhile("POST /graphql", rename)
+    pull.label(LABEL, by="mona")
+    await world.until(lambda: pull.merged, within=timedelta(hours=2))
+    await world.pass_time(timedelta(minutes=20))
+    (other,) = names
+    assert (other.state, other.comments, other.labels, other.check_runs) == ("open", [], [], [])
+    async with world.bot.engine.store.reading() as tx:
+        assert await tx.dead_letters.count() == 0
+
+
 async def test_repository_that_stays_out_of_reach_keeps_nothing_queued(world: World) -> None:
     """P5: the new owner does not have IMQ, or not yet: entries wait as long as any hold, then leave for that reason."""
     pull = await queued(world)

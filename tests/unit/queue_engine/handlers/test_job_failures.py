@@ -29,6 +29,8 @@ from queue_engine.domain.errors import (
     Unavailable,
     is_retryable,
 )
+from queue_engine.domain.facts import RepositoryState
+from queue_engine.domain.model import Repository
 from queue_engine.domain.port import GitHub
 from queue_engine.domain.webhooks import WEBHOOK_JOB
 from queue_engine.effects.context import Engine
@@ -69,6 +71,9 @@ class Refusing:
 
     async def repositories(self, installation_id: int) -> tuple[Any, ...]:
         return (REPOSITORY,)
+
+    async def repository(self, repository: Repository) -> RepositoryState:
+        return RepositoryState(repository.owner, repository.name, archived=False)
 
     async def latest_pull_requests(self, repository: object) -> tuple[Any, ...]:
         raise NotFound("Not Found", status=404)
