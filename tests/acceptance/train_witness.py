@@ -54,6 +54,7 @@ class TrainWitness:
     _acting: bool = False
 
     def __post_init__(self) -> None:
+        self._repository = self.github.repository(REPOSITORY)  # Its name may change.
         self.github.webhooks.observers.append(self._see)
 
     @property
@@ -77,7 +78,7 @@ class TrainWitness:
         """Somebody asks to revert what landed: that consents to the commit that GitHub makes, or has made."""
         self._to_revert.add(pull.number)
         for number, (reverted, head) in self._made.items():
-            if reverted == pull.number and not self.github.pull(REPOSITORY, number).merged:
+            if reverted == pull.number and not self._repository.pull(number).merged:
                 self._agree(number, head)
 
     def describe(self, pull: Any, *, before: Sequence[int] = (), together: Sequence[int] = ()) -> None:
@@ -93,7 +94,7 @@ class TrainWitness:
     def is_set_ready(self, number: int) -> bool:
         """Whether nothing keeps a pull request from landing with its set, as far as people have to do something."""
         members = {number, *self._names(self._together, number)}
-        pulls = {each: self.github.pull(REPOSITORY, each) for each in members}
+        pulls = {each: self._repository.pull(each) for each in members}
         return all(
             pull.merged
             or (
@@ -173,7 +174,7 @@ class TrainWitness:
 
     def _judge_tip(self, base: str, before: str, tip: str) -> None:
         """P1: the base is green, and its tree is one that CI tested, or a prefix of one, as squashed members are."""
-        repository = self.github.repository(REPOSITORY)
+        repository = self._repository
         self.note(f"{base} is at {tip[:7]} {repository.record.git.must(tip).title}")
         if self._acting:
             self.by_hand.add(tip)
@@ -191,7 +192,7 @@ class TrainWitness:
 
     def _tested_trees(self) -> set[str]:
         """The trees of commits whose check passed, and of the commits below them that IMQ made."""
-        record = self.github.repository(REPOSITORY).record
+        record = self._repository.record
         git, found = record.git, set[str]()
         for sha, runs in record.runs_by_sha.items():
             if not any(run.name == CHECK and run.conclusion == "success" for run in runs):
@@ -205,13 +206,13 @@ class TrainWitness:
 
     def _brought(self, before: str, tip: str) -> list[tuple[int, str]]:
         """The open pull requests whose heads a push brings into the base."""
-        git = self.github.repository(REPOSITORY).record.git
+        git = self._repository.record.git
         new = {commit.sha for commit in git.log(tip, before)}
-        pulls = self.github.repository(REPOSITORY).record.pulls.values()
+        pulls = self._repository.record.pulls.values()
         return [(each.number, each.head_sha) for each in pulls if each.head_sha in new and not _is_draft_of_train(each)]
 
     def _judge_landing(self, number: int, by: Any) -> None:
-        pull = self.github.pull(REPOSITORY, number)
+        pull = self._repository.pull(number)
         if _is_draft_of_train(pull.record):
             return
         self.note(f"#{number} is merged as {pull.merge_sha}")
@@ -223,14 +224,14 @@ class TrainWitness:
 
     def _judge_consent(self, number: int, head: str, beside: Collection[int] = ()) -> None:
         """P4: the label is on, and what lands is the head it was set on, or IMQ's own update of that; and once (P2)."""
-        git, agreed = self.github.repository(REPOSITORY).record.git, self.agreed.get(number)
+        git, agreed = self._repository.record.git, self.agreed.get(number)
         self.landed[number] = head
         while head != agreed and git.must(head).author.name == _APP:
             head = git.must(head).parents[0]
         if head != agreed and not self._just_withdrawn(number, head):
             self.complain(f"P4: #{number} landed as {head[:7]}; agreed was {agreed and agreed[:7]}")
 
-        if self.github.pull(REPOSITORY, number).record.draft and not self._is_unknown(self._drafts[number]):
+        if self._repository.pull(number).record.draft and not self._is_unknown(self._drafts[number]):
             self.complain(f"P4: #{number} landed as a draft")
         self._judge_order(number, beside)
 
@@ -241,10 +242,10 @@ class TrainWitness:
             return
         named = [*self._of_consent(self._before, number, at)]
         for each in named:
-            if each not in beside and not self.github.pull(REPOSITORY, each).merged:
+            if each not in beside and not self._repository.pull(each).merged:
                 self.complain(f"P3: #{number} landed before #{each}, on which it depends")
         for each in self._of_consent(self._together, number, at):
-            other = self.github.pull(REPOSITORY, each)
+            other = self._repository.pull(each)
             if number not in self._of_consent(self._together, each, at) or other.merged:
                 continue
             if f"#{each}" < f"#{number}":
