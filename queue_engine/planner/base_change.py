@@ -33,7 +33,7 @@ def follow_base(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Ac
         return ReadFact(FactKind.COMPARISON)
     if facts.head_landed:
         return Dequeue(Reason.MERGED_ELSEWHERE)
-    if (unproved := prove(entry, facts.comparison, policy)) is not None:
+    if (unproved := prove(entry, facts.comparison, policy, now)) is not None:
         return unproved
     if facts.comparison.behind > 0:
         return start_over(entry, facts.comparison.base_tip, policy, now)

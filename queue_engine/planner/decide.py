@@ -187,7 +187,7 @@ def _pending(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Actio
         # It was updated, then preempted by a hotfix: another update would hide the parents of the unproved head.
         if facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
-        if (unproved := prove(entry, facts.comparison, policy)) is not None:
+        if (unproved := prove(entry, facts.comparison, policy, now)) is not None:
             return unproved
     if entry.newer_tip is not None:
         return Update(updating(entry, entry.newer_tip, policy, now))
@@ -241,7 +241,7 @@ def _checking(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Acti
         case Absent() if not entry.head_proved and facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
         case Absent() as lacks:
-            unproved = None if facts.comparison is None else prove(entry, facts.comparison, policy)
+            unproved = None if facts.comparison is None else prove(entry, facts.comparison, policy, now)
             return unproved or leave_for_absent(entry, lacks, policy)
         case verdict:
             return verdict
@@ -264,7 +264,7 @@ def _ready(entry: Entry, facts: Facts, policy: Policy, now: datetime) -> Action:
     if facts.comparison is None:
         # A read of the pull request alone lacks facts that a merge needs; a snapshot has them.
         return ReadFact(FactKind.SNAPSHOT if facts.snapshot is None else FactKind.COMPARISON)
-    if (unproved := prove(entry, facts.comparison, policy)) is not None:
+    if (unproved := prove(entry, facts.comparison, policy, now)) is not None:
         return unproved
     if facts.comparison.behind > 0:
         kept = keeps_result(entry, facts, policy)

@@ -37,7 +37,7 @@ def judge_member(entry: Entry, facts: Facts, policy: Policy, now: datetime, *, m
     if not entry.head_proved:
         if facts.comparison is None:
             return ReadFact(FactKind.COMPARISON)
-        if (unproved := prove(entry, facts.comparison, policy)) is not None:
+        if (unproved := prove(entry, facts.comparison, policy, now)) is not None:
             return _without_tree(entry, unproved)
     if facts.rules is None:
         return ReadFact(FactKind.RULES)

@@ -1,7 +1,7 @@
 """Decide about a new head of a front or a member: IMQ's update, or the push of a named bot without its webhook."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind
@@ -21,6 +21,9 @@ from queue_engine.rules.consent import (
 )
 from queue_engine.rules.eligibility import Reject
 from queue_engine.rules.transitions import bind_head, updating
+
+_LAG = timedelta(minutes=1)
+"""For so long after IMQ saw a tip of the base a read may still show the state before, where GitHub's reads lag."""
 
 
 def judge_new_head(entry: Entry, head_sha: str, facts: Facts, policy: Policy, now: datetime) -> Action:
@@ -43,12 +46,15 @@ def judge_new_head(entry: Entry, head_sha: str, facts: Facts, policy: Policy, no
     return Save(bind_head(entry, head_sha, policy, now, proved=True))
 
 
-def prove(entry: Entry, comparison: Comparison, policy: Policy) -> Action | None:
+def prove(entry: Entry, comparison: Comparison, policy: Policy, now: datetime) -> Action | None:
     """Prove an update by its parents, once; None if the head is proved already.
 
     A head that was proved leaves as well if its base no longer has what IMQ merged: landing would bring that back.
     """
     if (dropped := dropped_tip(entry, comparison)) is not None:
+        shown = now if entry.run.started_at is None else entry.run.started_at + _LAG
+        if entry.head_proved and now < shown:
+            return Wait(entry.run, shown)
         return Dequeue(Reason.BASE_REWRITTEN, detail=dropped)
     if entry.head_proved:
         return None
