@@ -238,7 +238,7 @@ class Inbox:
             present = await present_repository(self._engine, webhook.repository)
             if present is None:
                 return await self._await_repository(webhook, job)
-            if present == webhook.repository:
+            if present == webhook.repository or job.holds.get(_MOVED, 0) > _MOST_MOVED:
                 raise
             return Hold(timedelta(0), _MOVED)
         return None
