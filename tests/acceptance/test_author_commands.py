@@ -243,7 +243,7 @@ async def test_author_reads_flakes_and_the_text_of_an_issue(author: Author) -> N
     shown = await author.imq("flaky")
     assert re.search(r"main +ci/test +fails 6\.\d% of 4\d runs +delayed 3, 0 before", shown.stdout)
     issue = await author.imq("flaky", "ci/test")
-    assert issue.stdout.startswith("Flaky check: ci")
+    assert issue.stdout.startswith("Flaky check: `ci")
     assert "Failures: 4 in 4" in issue.stdout
     queues = json.loads((await author.imq("flaky", "--json")).stdout)["queues"]
     assert [each["flaky_checks"][0]["failures"] for each in queues] == [4]
