@@ -269,3 +269,5 @@ def test_head_that_is_the_tip_of_its_base_has_lost_nothing() -> None:
     landed = replace(comparison("head-2", parents=("head-1", "base-1")), base_tip="head-2", merge_base="head-2")
     assert dropped_tip(updated, landed) is None
     assert dropped_tip(updated, replace(landed, base_tip="base-0", merge_base="base-0")) == "base-1"
+    pushed = replace(landed, head=replace(landed.head, sha="head-3"), base_tip="base-0", merge_base="base-0")
+    assert dropped_tip(updated, pushed) is None
