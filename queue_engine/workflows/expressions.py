@@ -29,8 +29,8 @@ _TOKEN = re.compile(
     r"|(?P<name>[A-Za-z_][\w-]*)|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!().,*\[\]]))"
 )
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
-_INSIDE = re.compile(r"(?:[^'}]+|'[^']*'|\}(?!\}))*+")
-"""The inside of braces; a text in it may have braces of its own. Possessive, so that it takes linear time."""
+_INSIDE = re.compile(r"(?:[^'}]++|'[^']*'|\}(?!\}))*")
+"""The inside of braces; a text in it may have braces of its own. It takes linear time."""
 _STATUS = re.compile(r"'[^']*'|\b(?P<status>(?:always|success|failure|cancelled)\s*\()", re.IGNORECASE)
 
 

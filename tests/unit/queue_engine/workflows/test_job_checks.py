@@ -129,6 +129,11 @@ def test_hostile_texts_take_linear_time() -> None:
     """P5: braces that never end, and lines that a pattern could be lost in."""
     texts = (
         "${{ " * 20_000,
+        "${{ " + "a'b'}" * 20_000,
+        "${{ " + "a'" * 20_001,
+        "case x in" + " " * 19_000,
+        "case x in (" + "a'b'" * 4_000,
+        "case x in " + "a'" * 9_001,
         "git -c " * 2_000,
         "git ${{ '" * 5_000,
         "x~ " * 20_000,
