@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     The second run belongs to the long gate; that of the promises is a thorough test.
     """
-    if "world" in metafunc.fixturenames and metafunc.definition.get_closest_marker("lagging") is not None:
+    if metafunc.definition.get_closest_marker("lagging") is not None:
         promises = metafunc.definition.path.name == PROMISES
         lagging = pytest.param(LAG, marks=[pytest.mark.thorough if promises else pytest.mark.long])
         metafunc.parametrize("lag", [timedelta(0), lagging], ids=["at_once", "lagging"])

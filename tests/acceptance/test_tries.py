@@ -1,6 +1,6 @@
 """`/try` tests a pull request without queueing it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from tests.acceptance.world import CI_TIME, LABEL, World, a_world
 from tests.support.databases import MakeUrl
 
 SOON = CI_TIME * 3
+MODES = pytest.mark.parametrize("trains", ["off", "{candidates: push}"], ids=["one_by_one", "trains"])
 CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
 
 
@@ -34,6 +35,12 @@ async def world(tmp_path: Path, lag: timedelta) -> AsyncIterator[World]:
 def branches(world: World) -> list[str]:
     """The branches of IMQ's own that are there."""
     return [each for each in world.repository.record.git.branches() if each.startswith("imq")]
+
+
+def results(world: World, pull: Any) -> list[str]:
+    """The results that the history in the comment has, oldest first."""
+    lines = [line.partition("UTC: ")[2] for line in world.comment(pull).splitlines() if "Tested by /try" in line]
+    return [line.partition("`: ")[2] for line in lines]
 
 
 async def tried(world: World, pull: Any, command: str = "/try", *, by: str = "mona") -> str:
@@ -57,7 +64,7 @@ async def test_test_on_the_present_base_shows_what_the_head_alone_does_not(world
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("trains", ["off", "{candidates: push}"], ids=["one_by_one", "trains"])
+@MODES
 async def test_result_stays_in_the_history_when_the_reply_is_gone(tmp_path: Path, lag: timedelta, trains: str) -> None:
     """P6: each result stands once, in order; queueing, another reply and the landing replace the replies alone."""
     async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
@@ -75,7 +82,7 @@ async def test_result_stays_in_the_history_when_the_reply_is_gone(tmp_path: Path
         text = world.comment(pull)
         assert "The test of" not in text
         lines = [line.partition("UTC: ")[2] for line in text.splitlines() if "Tested by /try" in line]
-        assert [line.partition("`: ")[2] for line in lines] == ["its checks failed, `ci/test`", "its checks passed"]
+        assert results(world, pull) == ["its checks failed, `ci/test`", "its checks passed"]
         assert all(f": `{sha[:7]}` on `main@" in line for sha, line in zip(tested, lines, strict=True))
 
 
@@ -105,29 +112,120 @@ async def test_words_of_github_that_explain_nothing_end_a_test_only_if_they_repe
     assert branches(world) == []
 
 
+ENDS: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "push": ("somebody pushed to the pull request", lambda pull: pull.push({"more.py": "more\n"}, by="mona")),
+    "close": ("the pull request was closed", lambda pull: pull.close(by="mona")),
+    "merge": ("the pull request was merged", lambda pull: pull.merge(by="rhea")),
+    "base": ("somebody changed the base branch", lambda pull: pull.edit_base("develop", by="mona")),
+}
+"""What people do to a pull request whose test runs, and what its comment says then."""
+
+
 @pytest.mark.lagging
-@pytest.mark.parametrize("way", ["push", "close", "base"])
-async def test_test_ends_with_what_it_tests(world: World, way: str) -> None:
+@MODES
+@pytest.mark.parametrize("way", ENDS)
+async def test_test_ends_with_what_it_tests(tmp_path: Path, lag: timedelta, trains: str, way: str) -> None:
     """A result for another head would mislead; branches go at once, also where GitHub shows no one's pushes."""
-    world.github.behaviour.activity = "none"
-    world.repository.create_branch("develop", "main")
-    (pull,) = await ready(world, "pull")
-    await say(world, pull, "/try", by="mona")
-    await world.pass_time(CI_TIME / 2)
-    assert len(branches(world)) == 2
-    act = {
-        "push": lambda: pull.push({"more.py": "more\n"}, by="mona"),
-        "close": lambda: pull.close(by="mona"),
-        "base": lambda: pull.edit_base("develop", by="mona"),
-    }
-    act[way]()
-    await world.pass_time(timedelta(seconds=30))
-    assert branches(world) == []
-    assert "ended without a result" in world.comment(pull)
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        world.github.behaviour.activity = "none"
+        world.repository.create_branch("develop", "main")
+        (pull,) = await ready(world, "pull")
+        await say(world, pull, "/try", by="mona")
+        await world.pass_time(CI_TIME / 2)
+        assert len(branches(world)) == 2
+        why, act = ENDS[way]
+        act(pull)
+        await world.pass_time(timedelta(seconds=30))
+        assert branches(world) == []
+        await world.pass_time(SOON)
+        assert results(world, pull) == [f"no result, `{why}`"]
+        assert (pull.merged, await world.entries()) == (way == "merge", ())
 
 
 @pytest.mark.lagging
-@pytest.mark.parametrize("trains", ["off", "{candidates: push}"], ids=["one_by_one", "trains"])
+@MODES
+@pytest.mark.parametrize("way", ["draft", "base"])
+async def test_test_goes_on_where_its_object_stays(tmp_path: Path, lag: timedelta, trains: str, way: str) -> None:
+    """A draft may be tested, and the reply names the tip on which it passed."""
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        (pull,) = await ready(world, "pull")
+        tip = world.repository.sha("main")
+        await say(world, pull, "/try", by="mona")
+        await world.pass_time(CI_TIME / 3)
+        if way == "draft":
+            pull.convert_to_draft(by="mona")
+        else:
+            world.repository.push("main", {"limits.txt": "6\n"}, "Move the base", by="rhea")
+        await world.pass_time(SOON)
+        assert f"on `main@{tip[:7]}` passed. It queued nothing." in world.comment(pull)
+        assert (len(results(world, pull)), branches(world), await world.entries()) == (1, [], ())
+
+
+@pytest.mark.lagging
+@MODES
+@pytest.mark.parametrize("bad", [False, True])
+@pytest.mark.parametrize("moved", [False, True])
+async def test_label_during_a_test_queues_by_the_rules_of_the_queue_alone(
+    tmp_path: Path, lag: timedelta, trains: str, bad: bool, moved: bool
+) -> None:
+    """P1, P6: the test has one result, whatever comes first, and nothing lands by it."""
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        (pull,) = await ready(world, "pull", files=[{"pull.txt": "5\n"}])
+        if moved or bad:
+            world.repository.push("main", {"past.txt": "6\n" if bad else "1\n"}, "Move the base", by="rhea")
+            await world.pass_time(CI_TIME * 2)
+        await say(world, pull, "/try", by="mona")
+        pull.label(LABEL, by="mona")
+        await world.until(lambda: pull.merged or LABEL not in pull.labels)
+        await world.pass_time(SOON)
+        assert (pull.merged, branches(world), await world.entries()) == (not bad, [], ())
+        assert (len(results(world, pull)), world.spoken(pull)) == (1, 1)
+        assert "The result will stand here." not in world.comment(pull)
+
+
+@pytest.mark.lagging
+@MODES
+@pytest.mark.parametrize("way", ["label", "close", "push"])
+async def test_test_on_the_queue_names_what_it_had_though_that_leaves(
+    tmp_path: Path, lag: timedelta, trains: str, way: str
+) -> None:
+    """P4: its result is about the commit that it names; who leaves the queue meanwhile does not land by it."""
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        queued, pull = await ready(world, "queued", "pull", files=[{"queued.txt": "6\n"}, {"pull.txt": "5\n"}])
+        await say(world, queued, "/pause", by="rhea")
+        queue_all([queued])
+        await world.pass_time(timedelta(seconds=20))
+        await say(world, pull, "/try queue", by="rhea" if way == "label" else "mona")
+        act = {
+            "label": lambda: queued.unlabel(LABEL, by="mona"),
+            "close": lambda: queued.close(by="mona"),
+            "push": lambda: queued.push({"more.py": "more\n"}, by="mona"),
+        }
+        act[way]()
+        await world.pass_time(SOON)
+        assert f"+ #{queued.number}` failed: `ci/test`" in world.comment(pull)
+        assert (len(results(world, pull)), branches(world), queued.merged) == (1, [], False)
+
+
+@pytest.mark.lagging
+@MODES
+async def test_two_people_test_at_one_instant(tmp_path: Path, lag: timedelta, trains: str) -> None:
+    """P6: one test of a pull request at a time; tests of two run beside each other, and each has its own result."""
+    async with a_train_world(tmp_path, trains=trains, lag=lag) as world:
+        good, bad = await ready(world, "good", "bad", files=[{"good.txt": "1\n"}, {"bad.txt": "11\n"}])
+        for pull, by in ((good, "mona"), (bad, "rhea"), (good, "rhea")):
+            pull.comment("/try", by=by)
+        await world.pass_time(CI_TIME / 2)
+        assert "a test of it is under way" in world.comment(good)
+        await world.pass_time(SOON)
+        assert "passed. It queued nothing." in world.comment(good)
+        assert "failed: `ci/test`." in world.comment(bad)
+        assert [len(results(world, pull)) for pull in (good, bad)] == [1, 1]
+        assert branches(world) == []
+
+
+@pytest.mark.lagging
+@MODES
 @pytest.mark.parametrize("webhook", [True, False])
 async def test_test_ends_in_a_repository_that_is_renamed_meanwhile(
     tmp_path: Path, lag: timedelta, trains: str, webhook: bool
