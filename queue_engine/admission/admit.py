@@ -87,7 +87,7 @@ async def read_request(
     if not pull.open or not policy.has_trigger_label(pull.labels):
         await count_label_gone(engine, repository, policy, request.by, taken.permission)
         return None
-    labeled = await _labeled(engine, request, pull, policy, states)
+    labeled = await _labeled(engine, request, replace(taken, pull=pull), policy, states)
     if labeled is None or not _allows_retry(engine, labeled[0], before, labeled[1].head_sha):
         return None
     request, pull = labeled
@@ -119,13 +119,13 @@ async def _set_since_landing(
 
 
 async def _labeled(
-    engine: Engine, request: EnqueueRequest, pull: PullRequest, policy: Policy, states: LabelStates
+    engine: Engine, request: EnqueueRequest, taken: Snapshot, policy: Policy, states: LabelStates
 ) -> tuple[EnqueueRequest, PullRequest] | None:
     """Find who set the label and when, and keep the trigger labels that are consent (P4).
 
     None if no label is consent, or if another webhook decides: that of a newer label, or one that has not come yet.
     """
-    last, set_at = None, dict[str, datetime | None]()
+    pull, last, set_at = taken.pull, None, dict[str, datetime | None]()
     if request.head_sha not in {pull.head_sha, None} or request.by is None:
         label_events = await _last_label_events(engine, request, pull, policy)
         set_at |= {label: each.at for label, each in label_events.items()}
@@ -140,7 +140,7 @@ async def _labeled(
         set_at[request.label.casefold()] = request.labeled_at
     if last is not None:
         repository, found = request.case.repository, request.head_sha is None
-        person = await consenting_person(engine, repository, pull, last, policy) if found else None
+        person = await consenting_person(engine, repository, taken, last, policy) if found else None
         by = request.by or (person.by if person is not None else None) or last.by
         request = replace(request, by=by, labeled_at=request.labeled_at or last.at)
         if found and person is None:

@@ -24,10 +24,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
+from queue_engine.admission.stack_place import place_of
 from queue_engine.config.model import Policy
 from queue_engine.domain.consent import ConsentKind, heads_of
 from queue_engine.domain.departure import is_withdrawn
-from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest
+from queue_engine.domain.facts import HeadPush, LabelEvent, PullRequest, Snapshot
 from queue_engine.domain.known_facts import Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import EntryOrder, Repository, TimelineEvent
 from queue_engine.domain.reasons import Reason
@@ -80,6 +81,9 @@ _HARMLESS = frozenset(
 )
 """Events that withdraw no consent ("Issue event types"). All others may: a close, a draft, a changed base branch."""
 
+_BY_STACKS = frozenset({"automatic_base_change_succeeded"})
+"""GitHub changed the base branch as the pull request below landed: the consent to a stack foresees that."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabelConsent:
@@ -100,27 +104,30 @@ class LabelConsent:
 
 
 async def consenting_person(
-    engine: Engine, repository: Repository, pull: PullRequest, label: LabelEvent, policy: Policy
+    engine: Engine, repository: Repository, taken: Snapshot, label: LabelEvent, policy: Policy
 ) -> LabelConsent | None:
     """Return who consented to the present head by this label, and nothing has withdrawn that; None if not proved.
 
     GitHub proves that the pull request has the labeled head, or IMQ's own update of it, or the ledger has the head.
     Raises GitHubError.
     """
-    if label.followed_by - _HARMLESS:
+    pull = taken.pull
+    if label.followed_by - _HARMLESS - _BY_STACKS:
         return None
     async with engine.store.reading() as tx:
         left = last_departure(await tx.timeline.of_pull_request(repository.id, pull.number))
     if is_withdrawn(left) and label.at <= left.at:
         return None
     own_login = await engine.github.own_login()
-    if (queued := await _queued_before_shadow(engine, pull, label, left, pull.head_sha)) is not None:
+    if (queued := await _queued_before_shadow(engine, repository, taken, label, left, pull.head_sha)) is not None:
         return queued
     # IMQ sets the label after a `/queue`: only the lost database knew the person.
     labeler = None if label.by == own_login else LabelConsent(label.by or "")
     pushes = await engine.github.head_pushes(repository, pull)
     if not pushes or pushes[0].after != pull.head_sha:
         return None
+    if label.followed_by & _BY_STACKS:
+        labeler = None  # The label was for another base branch: only the ledger has for which.
     if labeler is not None and precedes(pushes[0], label, pull):
         return labeler
     # IMQ pushes to forks too, but their owners may forge commits like its updates.
@@ -129,7 +136,7 @@ async def consenting_person(
     update, labeled = pushes[:2]
     if labeled.after != update.before or update.by != own_login:
         return None
-    by = await _queued_before_shadow(engine, pull, label, left, labeled.after)
+    by = await _queued_before_shadow(engine, repository, taken, label, left, labeled.after)
     by = labeler if by is None and precedes(labeled, label, pull) else by
     if by is None:
         return None
@@ -143,20 +150,23 @@ def last_departure(events: Sequence[TimelineEvent]) -> TimelineEvent | None:
 
 
 async def _queued_before_shadow(
-    engine: Engine, pull: PullRequest, label: LabelEvent, left: TimelineEvent | None, head_sha: str
+    engine: Engine, repository: Repository, taken: Snapshot, label: LabelEvent, left: TimelineEvent | None, head: str
 ) -> LabelConsent | None:
     """Return who had queued this head when shadow mode dequeued it, if the label has stayed on since.
 
-    The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt.
-    Earlier entries do not count, and neither does another person's label: it may have replaced the one that IMQ read.
+    The ledger names the head, so that neither a push in the label's second nor a label of IMQ's own is in doubt. It
+    names the branch on which a stack lands, too. Earlier entries do not count, and neither does another person's label:
+    it may have replaced the one that IMQ read. Raises GitHubError.
     """
     if left is None or left.reason is not Reason.SHADOW_MODE:
         return None
-    ledger = await engine.store.read(lambda tx: tx.consents.of_last_entry(left.repository_id, pull.number))
-    heads, last = heads_of(each for each in ledger if each.base_branch == pull.base_branch), left.data.get("head")
+    place = await place_of(engine, repository, taken)
+    base = taken.pull.base_branch if place is None else place.base_branch
+    ledger = await engine.store.read(lambda tx: tx.consents.of_last_entry(left.repository_id, taken.pull.number))
+    heads, last = heads_of(each for each in ledger if each.base_branch == base), left.data.get("head")
     queued = next((each for each in ledger if each.by), None)
     # The last head may be an update that was not proved yet, which the ledger lacks.
-    if queued is None or head_sha not in heads or (last in heads and last != head_sha):
+    if queued is None or head not in heads or (last in heads and last != head):
         return None
     since = {queued.by: queued.at, await engine.github.own_login(): left.at}.get(label.by)
     if since is None or label.at > since or queued.by is None:

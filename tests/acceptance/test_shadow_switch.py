@@ -197,6 +197,35 @@ async def test_shadow_mode_and_back_lands_what_github_alone_cannot_prove(
     await world.until(lambda: all(pull.merged for pull in pulls), within=timedelta(hours=1))
 
 
+@pytest.mark.parametrize("lands", [False, True])
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+async def test_shadow_mode_and_back_keeps_the_consent_to_a_stack(tmp_path: Path, lag: timedelta, lands: bool) -> None:
+    """P4, P6: a `/queue`, or a label before the one below landed and GitHub changed the base branch; IMQ is killed."""
+    async with a_world(tmp_path, lag=lag) as world:
+        world.repository.record.delete_branch_on_merge = True
+        bottom, top = world.open("bottom"), world.open("top", base="bottom")
+        await world.pass_time(CI_TIME * 2)
+        if lands:
+            bottom.label(LABEL, by="mona")
+            top.label(LABEL, by="mona")
+            await world.until(lambda: bottom.merged)
+            await world.until_status(top, "checking")
+        else:
+            top.comment("/queue", by="mona")
+            await world.pass_time(timedelta(minutes=1))
+        await configure(world, SHADOW)
+        await world.kill()
+        await world.restart()
+        await world.pass_time(timedelta(minutes=15))
+        await configure(world, None)
+        await world.pass_time(timedelta(minutes=1))
+        assert await world.contradictions() == []
+        if not lands:
+            assert [each.reason for each in (await outside(world, top)).unmet] == [Reason.STACKED_ABOVE]
+            bottom.label(LABEL, by="mona")
+        await world.until(lambda: top.merged, within=timedelta(hours=1))
+
+
 @pytest.mark.thorough
 async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) -> None:
     """P4: the label stays on, and consents to no newer head."""

@@ -16,7 +16,7 @@ from queue_engine.core.database.database import Database
 from queue_engine.core.jobs.job import Job
 from queue_engine.domain.consent import ConsentKind
 from queue_engine.domain.departure import DequeueReason
-from queue_engine.domain.facts import Commit, HeadPush, LabelEvent
+from queue_engine.domain.facts import Commit, HeadPush, LabelEvent, Snapshot
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects import record
 from queue_engine.effects.record import PULL_REQUEST_JOB
@@ -72,6 +72,7 @@ def scene(sqlite_database: Database) -> Setup:
             ((push(),), (kind,), False)
             for kind in ("closed", "reopened", "convert_to_draft", "base_ref_changed", "head_ref_force_pushed", "news")
         ),
+        ((push(),), ("automatic_base_change_succeeded",), False),
     ],
 )
 async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_proves_it(
@@ -81,7 +82,7 @@ async def test_label_without_a_webhook_counts_only_if_the_history_of_the_head_pr
     scene.github.pushes = pushes
     label = replace(LABEL, followed_by=frozenset(followed_by))
     changed = pull(updated_at=NOW + HOUR)
-    found = await consenting_person(scene.engine, REPOSITORY, changed, label, POLICY)
+    found = await consenting_person(scene.engine, REPOSITORY, Snapshot(changed), label, POLICY)
     assert (found and found.by) == (label.by if proved else None)
 
 
@@ -104,7 +105,7 @@ async def test_update_of_imq_after_the_label_keeps_its_consent(
     scene.github.compared = replace(scene.github.compared, head=Commit("head-1", "tree", parents))
     changes: dict[str, Any] = {"head_repository": "eve/fork"} if fork else {}
     changed = pull(updated_at=NOW + HOUR, **changes)
-    found = await consenting_person(scene.engine, REPOSITORY, changed, LABEL, POLICY)
+    found = await consenting_person(scene.engine, REPOSITORY, Snapshot(changed), LABEL, POLICY)
     assert (found and found.by) == (LABEL.by if proved else None)
 
 
@@ -127,14 +128,14 @@ async def test_ledger_proves_what_shadow_mode_dequeued_and_whom_it_was_queued_by
     """P4: an earlier entry has ended, and who set the label again in the second of the first one asked for nothing."""
     for by, head in queued:
         await leave(scene, by, head, Reason.SHADOW_MODE if (by, head) == queued[-1] else Reason.HEAD_CHANGED)
-    found = await consenting_person(scene.engine, REPOSITORY, pull(), label, POLICY)
+    found = await consenting_person(scene.engine, REPOSITORY, Snapshot(pull()), label, POLICY)
     assert (found and found.by) == proved
 
 
 async def test_ledger_names_who_queued_and_not_whose_bot_pushed(scene: Setup) -> None:
     """P4: the right of that person counts, as it did in the queue."""
     await leave(scene, "max", "head-0", Reason.SHADOW_MODE, pushed="head-1")
-    found = await consenting_person(scene.engine, REPOSITORY, pull(), LabelEvent("max", NOW), POLICY)
+    found = await consenting_person(scene.engine, REPOSITORY, Snapshot(pull()), LabelEvent("max", NOW), POLICY)
     assert found is not None
     assert found.by == "max"
 
@@ -142,7 +143,7 @@ async def test_ledger_names_who_queued_and_not_whose_bot_pushed(scene: Setup) ->
 async def test_ledger_proves_nothing_for_another_base_branch(scene: Setup) -> None:
     await leave(scene, "max", "head-1", Reason.SHADOW_MODE)
     changed = pull(base_branch="release")
-    assert await consenting_person(scene.engine, REPOSITORY, changed, LabelEvent("max", NOW), POLICY) is None
+    assert await consenting_person(scene.engine, REPOSITORY, Snapshot(changed), LabelEvent("max", NOW), POLICY) is None
 
 
 async def leave(scene: Setup, by: str, head: str, reason: Reason, *, pushed: str | None = None) -> None:
