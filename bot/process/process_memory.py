@@ -60,7 +60,8 @@ def imported_for_good() -> Iterator[None]:
 def _let_go_of_first_classes() -> None:
     """Free the classes without slots that `dataclass(frozen=True, slots=True)` replaces: 0.9 MB of them at a start.
 
-    `__setattr__` and `__delattr__` refer to the first class by `cls`, which keeps it, and compare types in vain.
+    `__setattr__` and `__delattr__` refer to the first class by `cls`, which keeps it, and compare types in vain. Before
+    3.11.3, the second class also has the first one's descriptor of `__weakref__`, which serves none of its objects.
     """
     for second in [each for each in gc.get_objects() if isinstance(each, type) and is_dataclass(each)]:
         if "__slots__" not in vars(second):
@@ -69,6 +70,8 @@ def _let_go_of_first_classes() -> None:
             for cell in getattr(vars(second).get(name), "__closure__", None) or ():
                 if getattr(cell.cell_contents, "__qualname__", None) == second.__qualname__:
                     cell.cell_contents = second
+        if getattr(vars(second).get("__weakref__"), "__objclass__", second) is not second:
+            type.__delattr__(second, "__weakref__")
 
 
 _PICTURES = "rich"
