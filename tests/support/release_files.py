@@ -103,9 +103,11 @@ def build(directory: Path, commit: str, others: Iterable[Path] = ()) -> None:
     directory.mkdir(parents=True)
     at = int(_git("log", "-1", "--format=%ct", commit))
     with tempfile.TemporaryDirectory() as work:
-        sources = _git("archive", commit, "--", *FOLDERS, *FILES, "demo", "emulator", CHART)
+        sources = _git("-c", "tar.umask=0022", "archive", commit, "--", *FOLDERS, *FILES, "demo", "emulator", CHART)
         with tarfile.open(fileobj=io.BytesIO(sources)) as read:
-            read.extractall(work, filter="data")
+            # `extractall` has no filter before 3.11.4; the rights are those of git's archive.
+            read.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
+            read.extractall(work)
         for project in PROJECTS:
             for kind in ("wheel", "sdist"):
                 build_package(Path(work), project, kind, directory, at=at)
