@@ -1,7 +1,7 @@
 """A process that is killed at any step of a train: the next one carries on, and each pull request lands once (P2)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,16 @@ _PARTS = 4
 
 
 class Killer:
-    """Ends the pass of a queue at one of its steps: before or after a call that changes GitHub, or after a commit."""
+    """Ends the pass of a queue at one of its steps: before or after a call that changes GitHub, or after a commit.
 
-    def __init__(self, world: World, at: int) -> None:
+    With another `holder` it ends its work; `calls` are those before and after which that may be.
+    """
+
+    def __init__(self, world: World, at: int, calls: Iterable[str] = WRITES, *, holder: str = "queue:") -> None:
         self.at, self.steps, self.killed = at, 0, False
-        self.step = ""
+        self.step, self._holder = "", holder
         engine = world.bot.engine
-        for name in WRITES:
+        for name in calls:
             self._watch(engine.github, name)
         transaction = engine.store.transaction
 
@@ -49,7 +52,7 @@ class Killer:
         object.__setattr__(github, name, watched)
 
     def _count(self, step: str) -> None:
-        if self.killed or not (current_work().holder or "").startswith("queue:"):
+        if self.killed or not (current_work().holder or "").startswith(self._holder):
             return
         self.steps += 1
         if self.steps == self.at:

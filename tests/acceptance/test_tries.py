@@ -1,6 +1,7 @@
 """`/try` tests a pull request without queueing it."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 from github_emulator import Fault
 from queue_engine.commands import handler
 from queue_engine.commands.commands import CommandRequest
+from queue_engine.core.concurrency.request_context import JOB_HOLDER
 from queue_engine.domain.notice import Reply, ReplyKind
 from queue_engine.executor.cleanup import try_branches
 from tests.acceptance.commenting import say
 from tests.acceptance.test_forks import from_fork
 from tests.acceptance.test_queue_files import move
+from tests.acceptance.test_trains_killed import Killer, open_pulls
 from tests.acceptance.train_stage import CHECK, WORKFLOW
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import CI_TIME, LABEL, World, a_world
@@ -22,6 +25,9 @@ from tests.support.databases import MakeUrl
 
 SOON = CI_TIME * 3
 MODES = pytest.mark.parametrize("trains", ["off", "{candidates: push}"], ids=["one_by_one", "trains"])
+CALLS = """prepare_writes create_branch merge_into open_draft close_pull_request delete_branch cancel_run permission
+react pull_request branch_tip branch_rules check_reports branch_pushes workflow_files texts"""
+"""What a test asks of GitHub."""
 CHECK_RUNS = "GET /repos/{owner}/{repo}/commits/{ref}/check-runs"
 
 
@@ -294,6 +300,49 @@ async def test_killed_process_continues_the_test(world: World, at: str) -> None:
     await world.pass_time(SOON)
     assert ("passed. It queued nothing." in world.comment(pull), world.spoken(pull)) == (True, 1)
     assert branches(world) == []
+
+
+async def try_with_a_kill(world: World, at: int) -> bool:
+    """Test a pull request with a kill at this step of the jobs; whether there was such a step."""
+    (pull,) = await ready(world, f"pull-{at}")
+    killer = Killer(world, at, CALLS.split(), holder=JOB_HOLDER)
+    pull.comment("/try", by="mona")
+    await world.until(lambda: killer.killed or bool(world.spoken(pull) and results(world, pull)))
+    await world.kill()
+    await world.restart()
+    await world.pass_time(SOON)
+    passed = "passed. It queued nothing." in world.comment(pull)
+    assert (passed, len(results(world, pull)), world.spoken(pull)) == (True, 1, 1), killer.step
+    assert (branches(world), open_pulls(world)[:-1], await world.entries()) == ([], [], ()), killer.step
+    pull.close(by="mona")
+    return killer.killed
+
+
+@MODES
+@pytest.mark.parametrize("on", ["push", "pull_request"])
+async def test_process_killed_at_some_steps_of_a_test_continues_it(tmp_path: Path, trains: str, on: str) -> None:
+    """P2, P6: where a draft starts CI, IMQ closes each."""
+    async with a_killed_world(tmp_path, trains, on) as world:
+        for at in range(5, 60, 9):
+            await try_with_a_kill(world, at)
+
+
+@pytest.mark.long
+@MODES
+@pytest.mark.parametrize("on", ["push", "pull_request"])
+async def test_process_killed_at_every_step_of_a_test_continues_it(tmp_path: Path, trains: str, on: str) -> None:
+    """P2, P6: before and after each request of its jobs, and after each commit."""
+    async with a_killed_world(tmp_path, trains, on) as world:
+        at = 1
+        while await try_with_a_kill(world, at):
+            at += 1
+        assert at > 40
+
+
+def a_killed_world(directory: Path, trains: str, on: str) -> AbstractAsyncContextManager[World]:
+    """A world in which pushes, or pull requests alone, start CI on branches of IMQ."""
+    ci = {"on": ("pull_request",), "branches": ("main",)} if on == "pull_request" else {}
+    return a_train_world(directory, trains=trains.replace("push", on), ci=ci)
 
 
 @pytest.mark.parametrize("place", [0, 1])
