@@ -16,6 +16,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
     or_,
     outerjoin,
     select,
@@ -178,18 +179,22 @@ _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 _LOCK = 0x50414345
 """Distinguishes the locks of installations from other advisory locks on the same PostgreSQL."""
+_LOCK_INSTALLATION = select(func.pg_advisory_xact_lock(_LOCK, func.hashint8(bindparam("its_installation"))))
 
 _ITS_INSTALLATION = pace_reservations.c.installation_id == bindparam("its_installation")
 _AN_HOUR_AGO: BindParameter[datetime] = bindparam("an_hour_ago", type_=DatabaseInstant)
 _A_MINUTE_AGO: BindParameter[datetime] = bindparam("a_minute_ago", type_=DatabaseInstant)
-_TAKEN = (
-    select(pace_reservations)
-    .where(
-        _ITS_INSTALLATION,
-        pace_reservations.c.at > _AN_HOUR_AGO,
-        or_(pace_reservations.c.kind.not_in(_POINTS), pace_reservations.c.at > _A_MINUTE_AGO),
+_PAUSED = "paused"
+"""In place of a kind: the row has the instant at which a pause ends."""
+_STORED = (
+    select(*(pace_reservations.c[name] for name in ("kind", "at", "amount", "owner", "id")))
+    .where(_ITS_INSTALLATION)
+    .union_all(
+        select(literal(_PAUSED), pace_pauses.c.until, literal(0), literal(""), literal(0)).where(
+            pace_pauses.c.installation_id == bindparam("its_installation")
+        )
     )
-    .order_by(pace_reservations.c.at, pace_reservations.c.id)
+    .order_by("at", "id")
 )
 _FORGET = delete(pace_reservations).where(
     _ITS_INSTALLATION,
@@ -198,8 +203,9 @@ _FORGET = delete(pace_reservations).where(
         and_(pace_reservations.c.kind.in_(_POINTS), pace_reservations.c.at <= _A_MINUTE_AGO),
     ),
 )
+_MOST_EXPIRED = 20
+"""Reservations that have left all windows, before they are deleted together."""
 _RESERVE = insert(pace_reservations)
-_PAUSED_UNTIL = select(pace_pauses.c.until).where(pace_pauses.c.installation_id == bindparam("its_installation"))
 _PAUSE = Upsert(
     pace_pauses,
     lambda statement: statement.on_conflict_do_update(
@@ -232,30 +238,35 @@ class RateLimits(TableStore):
     """The shared rate limits, on one connection. The App itself is installation 0."""
 
     async def lock(self, installation_id: int, now: datetime) -> SharedLimits:
-        """Lock an installation's limits until the transaction ends, and return the reservations."""
+        """Lock an installation's limits until the transaction ends, and return the reservations.
+
+        Deletes those that have left all windows, many together.
+        """
         if self._connection.dialect.name == "postgresql":
-            lock = func.pg_advisory_xact_lock(_LOCK, func.hashint8(bindparam("its_installation")))
-            await self._connection.execute(select(lock), {"its_installation": installation_id})
-        rows = (await self._connection.execute(_TAKEN, _bounds(installation_id, now))).all()
-        paused = await self._connection.execute(_PAUSED_UNTIL, {"its_installation": installation_id})
+            await self._connection.execute(_LOCK_INSTALLATION, {"its_installation": installation_id})
+        rows = (await self._connection.execute(_STORED, {"its_installation": installation_id})).all()
+        paused = next((row.at for row in rows if row.kind == _PAUSED), None)
+        stored = [row for row in rows if row.kind != _PAUSED]
+        taken = [row for row in stored if now - row.at < (_MINUTE + VALID if row.kind in _POINTS else _HOUR)]
+        if len(stored) - len(taken) >= _MOST_EXPIRED:
+            await self._connection.execute(_FORGET, _bounds(installation_id, now))
         reservations = tuple(
             RateLimitRequest(
                 row.kind, min(now, row.at + VALID) if row.kind in _POINTS else row.at, row.amount, row.owner
             )
-            for row in rows
+            for row in taken
         )
-        return SharedLimits(reservations, paused.scalar_one_or_none())
+        return SharedLimits(reservations, paused)
 
     async def reserve(
         self, installation_id: int, owner: str, amounts: Sequence[tuple[str, int]], now: datetime
     ) -> None:
-        """Reserve these amounts by kind, and delete reservations that have left all windows."""
+        """Reserve these amounts by kind."""
         rows = [
             {"installation_id": installation_id, "kind": kind, "at": now, "amount": amount, "owner": owner}
             for kind, amount in amounts
         ]
         await self._connection.execute(_RESERVE, rows)
-        await self._connection.execute(_FORGET, _bounds(installation_id, now))
 
     async def pause(self, installation_id: int, until: datetime) -> None:
         """Pause all processes until then, as GitHub asked; a longer pause remains."""

@@ -257,7 +257,7 @@ _WAKE = _CHANGE.values(
         else_=queues.c.due_at,
     ),
     wake_count=queues.c.wake_count + 1,
-)
+).returning(queues.c.leased_until)
 _COUNT_ERROR = (
     update(queues)
     .where(queues.c.id == _ID)
@@ -289,7 +289,7 @@ _GREEN = select(queues.c.green_tip).where(queues.c.id == bindparam("its_id"))
 
 class Queues:
     def __init__(self, connection: AsyncConnection, due: Callable[[], None] = lambda: None) -> None:
-        """`due` is called for every queue that is woken."""
+        """`due` is called for every queue that is woken, unless it is leased: its holder looks for more at its end."""
         self._connection = connection
         self._due = due
 
@@ -340,8 +340,9 @@ class Queues:
         """
         if anyway:
             await self._connection.execute(_CHANGE.values(due_at=_AT), {"its_id": queue_id, "at": at})
-        await self._connection.execute(_WAKE, {"its_id": queue_id, "at": at})
-        self._due()
+        leased_until = (await self._connection.execute(_WAKE, {"its_id": queue_id, "at": at})).scalar_one_or_none()
+        if leased_until is None or leased_until <= at:
+            self._due()
 
     async def claim_due(
         self,

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, event, false
 
 from queue_engine.domain.model import Queue, Repository
-from queue_engine.store import Store, Transaction
+from queue_engine.store import Store, Transaction, WakeupKind
 from queue_engine.store import queues as statements
 from tests.store.examples import LEASE, NOW, OTHER, SOON, TICK, changed, claim, queue, stand
 
@@ -124,6 +124,19 @@ async def test_release_after_a_wake_that_was_missed_is_due_at_once(t: Transactio
     await t.queues.wake(main.id, NOW + SOON)
     await t.queues.release(main.id, "w", due_at=None, wake_count=claimed.wake_count, now=NOW + SOON)
     assert await t.queues.next_due() == NOW + SOON
+
+
+async def test_wake_of_a_leased_queue_is_for_its_holder_alone(store: Store) -> None:
+    """The holder looks for more at the end of its pass; a claim by any other worker would be in vain."""
+    async with store.transaction() as tx:
+        main = await queue(tx)
+        await tx.queues.wake(main.id, NOW)
+        assert tx.due == {WakeupKind.QUEUES}
+        await claim(tx)
+    for after, due in ((LEASE - TICK, set()), (LEASE, {WakeupKind.QUEUES})):
+        async with store.transaction() as tx:
+            await tx.queues.wake(main.id, NOW + after)
+            assert tx.due == due
 
 
 async def test_release_all_at_the_start_of_the_only_process_makes_held_queues_due(t: Transaction) -> None:

@@ -35,13 +35,22 @@ async def test_reservation_counts_from_its_last_possible_use_for_its_window(
     async with store.transaction() as tx:
         await tx.pace.reserve(70, "one", [(POINTS, 7), (MERGE, 1)], NOW)
         await tx.pace.reserve(71, "one", [(POINTS, 1)], NOW + after)
-    # What has left all windows is forgotten now, and nothing else.
-    async with store.transaction() as tx:
-        await tx.pace.reserve(70, "two", [("other", 1)], NOW + after)
     found = [each for each in (await in_use(store, after)).reservations if each.owner == "one"]
     expected = [] if points_at is None else [RateLimitRequest(POINTS, NOW + points_at, 7, "one")]
     expected += [RateLimitRequest(MERGE, NOW, 1, "one")] if content else []
     assert found == expected
+
+
+async def test_reservations_that_have_left_all_windows_are_deleted_many_together(store: Store) -> None:
+    """One statement for each request would be a sixth of what a reservation costs."""
+    async with store.transaction() as tx:
+        await tx.pace.reserve(70, "one", [(POINTS, 1)] * 20 + [(MERGE, 1)], NOW)
+        await tx.pace.reserve(71, "one", [(POINTS, 1)] * 19 + [(MERGE, 1)], NOW)
+    left = []
+    for installation_id in (70, 71):
+        await in_use(store, MINUTE + VALID, installation_id)
+        left.append(len((await in_use(store, VALID, installation_id)).reservations))
+    assert left == [1, 20]
 
 
 async def test_pause_holds_its_installation_and_a_shorter_one_does_not_end_it(store: Store) -> None:
