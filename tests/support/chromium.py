@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ OPTIONS = (
 )
 """Chromium as root, in a machine without a screen and without the internet."""
 
-_ADDRESS = re.compile(r"DevTools listening on (ws://\S+)")
+_ADDRESS = re.compile(r"DevTools listening on (ws://\S+)\n")
 _RUNNING = "IMQ_TEST_CHROMIUM"
 """The address of the session's Chromium, for worker processes."""
 _KEPT = pytest.StashKey[ExitStack]()
@@ -39,21 +39,30 @@ def chromium() -> str | None:
 @contextmanager
 def chromium_process(executable: str, profile: Path) -> Iterator[str]:
     """Start Chromium without a window; yield the address at which playwright drives it."""
-    process = subprocess.Popen(
-        [executable, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", *OPTIONS],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
+    words = profile.with_name(f"{profile.name}.log")  # A pipe that nobody reads would fill up, and block Chromium.
+    with words.open("wb") as log:
+        process = subprocess.Popen(
+            [executable, "--headless", "--remote-debugging-port=0", f"--user-data-dir={profile}", *OPTIONS],
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
-        found = next(filter(None, map(_ADDRESS.search, process.stderr)), None)
-        assert found is not None, "Chromium ended before it listened"
-        yield found[1]
+        yield _address(process, words)
     finally:
         process.kill()
         process.wait()
-        process.stderr.close()
+        words.unlink()
+
+
+def _address(process: "subprocess.Popen[bytes]", words: Path) -> str:
+    """Return where Chromium listens, once its log says that."""
+    ended = False
+    while (found := _ADDRESS.search(words.read_text(errors="replace"))) is None:
+        assert not ended, f"Chromium ended before it listened: {words.read_text(errors='replace')}"
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+            ended = True
+    return found[1]
 
 
 def pytest_before_workers(config: pytest.Config) -> None:
