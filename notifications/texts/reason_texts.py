@@ -176,8 +176,8 @@ REASONS: Mapping[Reason, ReasonText] = {
         "Someone with write access may queue it: comment `/queue` or add the label {label}.",
     ),
     Reason.LABEL_NOT_RECEIVED: ReasonText(
-        "IMQ missed GitHub's webhook for the label {label}, and the pull request may have changed since. IMQ cannot "
-        "tell which commits the label was for.",
+        "The label {label} was set while IMQ was in shadow mode, or IMQ missed its webhook. The pull request may have "
+        "changed since, and IMQ cannot tell which commits the label was for.",
         "Review the current commits." + REQUEUE,
     ),
     Reason.QUEUE_FULL: ReasonText(

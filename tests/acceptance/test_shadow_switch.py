@@ -226,6 +226,18 @@ async def test_shadow_mode_and_back_keeps_the_consent_to_a_stack(tmp_path: Path,
         await world.until(lambda: top.merged, within=timedelta(hours=1))
 
 
+async def test_label_of_shadow_mode_that_names_no_head_is_refused_for_no_webhook_that_imq_missed(world: World) -> None:
+    """P4, P6: it was set right after the push, and its webhook came."""
+    await begin(world)
+    pull = world.open("labeled")
+    pull.label(LABEL, by="mona")
+    await world.pass_time(timedelta(minutes=5))
+    await configure(world, None)
+    await world.pass_time(timedelta(minutes=30))
+    assert await world.reasons(pull) == ["label_not_received"]
+    assert "was set while IMQ was in shadow mode, or IMQ missed its webhook" in world.comment(pull)
+
+
 @pytest.mark.thorough
 async def test_push_during_shadow_mode_is_not_what_the_ledger_has(world: World) -> None:
     """P4: the label stays on, and consents to no newer head."""
