@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import structlog
 
+from queue_engine.domain.errors import Disorder, Forbidden, NotFound, Refused
 from queue_engine.domain.facts import PullRequest, Snapshot
 from queue_engine.domain.model import Entry, Repository
 from queue_engine.domain.policy import has_label
@@ -16,6 +17,8 @@ from queue_engine.effects.labels import queued_by
 from queue_engine.effects.notices import NOTICE_OF_STATUS, announce_progress
 
 _log = structlog.get_logger("imq.renames")
+
+_NOT_FOUND = 404
 
 
 def is_somebody_else(entry: Entry, taken: Snapshot) -> bool:
@@ -47,6 +50,37 @@ async def remember_name(engine: Engine, repository: Repository) -> None:
     """Store the repository's new name, for its queues, entries and outbox items, too."""
     await engine.write(lambda change: change.tx.repositories.refresh(repository))
     _log.info("repository_renamed", repository=repository.full_name, id=repository.id)
+
+
+async def present_repository(engine: Engine, repository: Repository) -> Repository | None:
+    """Return a repository of which GitHub does not show something, by its present name and installation.
+
+    IMQ may have learned both since; otherwise GitHub names a repository by its id. None: this installation does not
+    have it any more, by GitHub's answer. Raises GitHubError.
+    """
+    known = await engine.store.read(lambda tx: tx.repositories.by_id(repository.id))
+    if known not in (None, repository):
+        return known
+    try:
+        found = await engine.github.repository(repository)
+    except (NotFound, Forbidden, Refused) as error:
+        if isinstance(error, Refused) and not await is_gone(engine, repository, error):
+            raise
+        return None
+    named = replace(repository, owner=found.owner, name=found.name)
+    if named != repository:
+        await remember_name(engine, named)
+    return named
+
+
+async def is_gone(engine: Engine, repository: Repository, error: Refused) -> bool:
+    """Whether the installation's own list, which GitHub answers, lacks a repository that GitHub does not show."""
+    if error.disorder is Disorder.GONE:
+        return True
+    if error.status != _NOT_FOUND:
+        return False
+    listed = await engine.github.repositories(repository.installation_id)
+    return repository.id not in {each.id for each in listed}
 
 
 async def follow_label(

@@ -66,7 +66,7 @@ _BELIEVED = 3
 
 _FORBIDDEN, _NEWER = "forbidden", "it has newer commits"
 
-TRY_AGAIN, _MOST_TRIES = timedelta(hours=1), 168
+TRY_AGAIN, MOST_TRIES = timedelta(hours=1), 168
 """While IMQ lacks a permission it tries again, for a week: no other account deletes the branch (P5)."""
 
 _TRIED = re.compile(r"imq(?:-build)?/.+/try-(\d{1,9})", re.ASCII)
@@ -182,7 +182,7 @@ def believe(refusal: GitHubError, job: Job) -> None:
 
 def until_permitted(job: Job) -> Hold | None:
     """Return a hold for a job that lacks a permission; None once it has tried for a week."""
-    return Hold(TRY_AGAIN, _FORBIDDEN) if job.holds.get(_FORBIDDEN, 0) < _MOST_TRIES else None
+    return Hold(TRY_AGAIN, _FORBIDDEN) if job.holds.get(_FORBIDDEN, 0) < MOST_TRIES else None
 
 
 def train_jobs(engine: Engine) -> dict[str, Handler]:

@@ -134,12 +134,10 @@ class RunRequests:
         return None
 
     async def _read(self, job: Job) -> tuple[Repository, int, CommandReply | None]:
-        """Read the repository by its present name, which may be another one than at the command, and the reply."""
         repository, number = Repository(**job.request["repository"]), job.request["number"]
         async with self._engine.store.reading() as tx:
-            present = await tx.repositories.by_id(repository.id)
             answer = await tx.answers.find(repository.id, number, comment_id=job.request["comment"])
-        return present or repository, number, answer
+        return repository, number, answer
 
     async def _result(self, job: Job, repository: Repository, facts: dict[str, Any], policy: Policy) -> _Ended | None:
         """Do the next step; GitHub's refusal is a result, too. Raises Refused for what may pass."""

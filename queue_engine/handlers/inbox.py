@@ -7,13 +7,14 @@ In a burst many deliveries share one transaction. IMQ answers a delivery with a 
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
 
 from queue_engine.admission.case import Case, load_case
+from queue_engine.admission.head_consent import LOST_LABEL_JOB
 from queue_engine.admission.request_order import EARLIER_REQUEST, RequestOrder, attempt_of
 from queue_engine.admission.throttle import THROTTLED_LABEL_JOB, put_off_again, queued_by_others, webhook_of
 from queue_engine.commands.handler import Commands
@@ -48,10 +49,19 @@ from queue_engine.effects import record
 from queue_engine.effects.check_counts import FLAKE_JOB
 from queue_engine.effects.context import Engine, EngineHandler
 from queue_engine.effects.landings import CULPRIT_JOB
-from queue_engine.effects.record import AUTO_MERGE_JOB
-from queue_engine.effects.renames import follow_label, remember_name
+from queue_engine.effects.record import AUTO_MERGE_JOB, PULL_REQUEST_JOB
+from queue_engine.effects.renames import follow_label, present_repository, remember_name
 from queue_engine.effects.stale_runs import CANCEL_RUNS_JOB, to_cancel
-from queue_engine.executor.cleanup import BRANCH_JOB, TRY_JOB, Cleanup, train_jobs
+from queue_engine.executor.cleanup import (
+    BRANCH_JOB,
+    CLEAN_JOB,
+    CLOSE_JOB,
+    MOST_TRIES,
+    TRY_AGAIN,
+    TRY_JOB,
+    Cleanup,
+    train_jobs,
+)
 from queue_engine.executor.landing import GREEN_JOB, move_green
 from queue_engine.executor.proof_marks import EXPIRE_JOB, delete_expired
 from queue_engine.executor.run_request import RunRequests
@@ -61,7 +71,7 @@ from queue_engine.handlers.label_updates import UPDATES_JOB, LabelUpdates
 from queue_engine.handlers.lost_deliveries import DELIVERIES
 from queue_engine.handlers.pull_request_events import PullRequestChanges
 from queue_engine.handlers.reconciler import Reconciler, enqueue_sweep
-from queue_engine.handlers.repository_events import accepted_again, present_repository, teams_changed
+from queue_engine.handlers.repository_events import accepted_again, teams_changed
 from queue_engine.handlers.shadow_mode import ShadowHandler
 from queue_engine.handlers.table_limits import PURGE_JOB, TableLimits
 from queue_engine.shadow.decide import SHADOW_JOB
@@ -163,24 +173,29 @@ class Inbox:
     def handlers(self) -> dict[str, Handler]:
         """The handlers of all the engine's jobs, by kind."""
         patient = partial(obeying_limits, random=self._engine.random)
+        sweeps = self._sweeper.handlers()
+        following: dict[str, Handler] = {
+            webhooks.WEBHOOK_JOB: self._follow,
+            THROTTLED_LABEL_JOB: self._judge_throttled,
+            BRANCH_JOB: Cleanup(self._engine).delete_branch,
+            CULPRIT_JOB: self._find_culprit,
+            GREEN_JOB: partial(move_green, self._engine),
+            **train_jobs(self._engine),
+            TRY_JOB: self._runs.advance,
+            SHADOW_JOB: self._shadow.judge,
+            AUTO_MERGE_JOB: GithubMerges(self._engine).disable,
+            CANCEL_RUNS_JOB: WorkflowRuns(self._engine).cancel,
+            UPDATES_JOB: self._updates.update,
+            FLAKE_JOB: WorkflowRuns(self._engine).read_flake,
+            **{kind: sweeps.pop(kind) for kind in (PULL_REQUEST_JOB, LOST_LABEL_JOB)},
+        }
         return {
-            webhooks.WEBHOOK_JOB: patient(self._follow),
-            THROTTLED_LABEL_JOB: patient(self._judge_throttled),
+            **{kind: patient(partial(self._by_id, handler)) for kind, handler in following.items()},
             OUTBOX_JOB: self._resend,
-            BRANCH_JOB: patient(Cleanup(self._engine).delete_branch),
-            CULPRIT_JOB: patient(self._find_culprit),
             REVERT_JOB: patient(self._revert_culprit),
-            GREEN_JOB: patient(partial(move_green, self._engine)),
             EXPIRE_JOB: patient(partial(delete_expired, self._engine)),
-            **{kind: patient(handler) for kind, handler in train_jobs(self._engine).items()},
-            TRY_JOB: patient(self._runs.advance),
             GIVE_UP_JOB: patient(self._give_up),
-            SHADOW_JOB: patient(self._shadow.judge),
-            AUTO_MERGE_JOB: patient(GithubMerges(self._engine).disable),
-            CANCEL_RUNS_JOB: patient(WorkflowRuns(self._engine).cancel),
-            UPDATES_JOB: patient(self._updates.update),
-            FLAKE_JOB: patient(WorkflowRuns(self._engine).read_flake),
-            **{kind: patient(handler) for kind, handler in self._sweeper.handlers().items()},
+            **{kind: patient(handler) for kind, handler in sweeps.items()},
             PURGE_JOB: self._limits.purge,
             RETRIED_JOB: self._count_retried,
         }
@@ -222,38 +237,62 @@ class Inbox:
         for kind, number in job.request.items():
             self._engine.meter.count("jobs_reprocessed", number, kind=kind)
 
-    async def _follow(self, job: Job) -> Outcome | None:
-        webhook = adapter(webhooks.WebhookEvent).validate_python(job.request)
-        if job.claims > 1 and isinstance(webhook, webhooks.RepositoryWebhook):
-            # The repository may have moved since the webhook came.
-            number = webhook.repository_id
-            known = await self._engine.store.read(lambda tx: tx.repositories.by_id(number)) or webhook.repository
-            names = {name: value for name, value in asdict(known).items() if name != "id"}
-            webhook = adapter(webhooks.WebhookEvent).validate_python({**job.request, **names})
+    async def _by_id(self, handler: Handler, job: Job) -> Outcome | None:
+        """Have a job done in its repository, whose name and installation may change while the job waits."""
+        job, repository = await self._with_present_name(job)
         try:
-            await self._follow_as(webhook, job)
-        except NotFound:
-            if not isinstance(webhook, webhooks.RepositoryWebhook):
+            return await handler(job)
+        except (NotFound, Refused) as error:
+            if repository is None or (isinstance(error, Refused) and error.status != _NOT_FOUND):
                 raise
-            present = await present_repository(self._engine, webhook.repository)
+            present = await present_repository(self._engine, repository)
             if present is None:
-                return await self._await_repository(webhook, job)
-            if present == webhook.repository or job.holds.get(_MOVED, 0) > _MOST_MOVED:
+                return await self._await_repository(repository, job)
+            if present == repository or job.holds.get(_MOVED, 0) > _MOST_MOVED:
                 raise
             return Hold(timedelta(0), _MOVED)
-        return None
 
-    async def _await_repository(self, webhook: webhooks.RepositoryWebhook, job: Job) -> Outcome | None:
-        """Have all installations listed, one of which may have the repository now; drop a webhook of one that none has.
+    async def _with_present_name(self, job: Job) -> tuple[Job, Repository | None]:
+        """Return the job with the name that its repository has now, and that one; None if it is about none.
 
-        Where one gets it later, the sweep finds its labels.
+        A webhook that just came has it.
         """
-        if job.holds.get(_MOVED, 0) <= _MOST_MOVED:
+        request, its_own = job.request, job.request.get("repository", job.request)
+        if job.kind == webhooks.WEBHOOK_JOB and request.get("kind") in _OF_INSTALLATIONS:
+            return job, None
+        if "queue_id" in request:
+            queue = await self._engine.store.read(lambda tx: tx.queues.get(request["queue_id"]))
+            return job, None if queue is None else queue.repository
+        number = its_own.get("repository_id", its_own.get("id"))
+        if number is None:
+            return job, None
+        repository = Repository(number, its_own["owner"], its_own["name"], its_own["installation_id"])
+        if job.kind == webhooks.WEBHOOK_JOB and job.claims == 1:
+            return job, repository
+        known = await self._engine.store.read(lambda tx: tx.repositories.by_id(number))
+        repository = known or repository
+        names = {"owner": repository.owner, "name": repository.name, "installation_id": repository.installation_id}
+        present = {**its_own, **names}
+        request = {**request, "repository": present} if "repository" in request else present
+        return replace(job, request=request), repository
+
+    async def _await_repository(self, repository: Repository, job: Job) -> Outcome | None:
+        """Have all installations listed, one of which may have the repository now; drop a job of one that none has.
+
+        Where one gets it later, the sweep finds its labels. What IMQ itself has left there waits for a week.
+        """
+        tries = job.holds.get(_MOVED, 0)
+        if tries <= _MOST_MOVED:
             await self._sweeper.request(renew=True)
             return Hold(_LISTED, _MOVED)
+        if job.kind in _LEFT_BEHIND and tries < _MOST_MOVED + MOST_TRIES:
+            return Hold(TRY_AGAIN, _MOVED)
         await self._engine.write(lambda change: change.tx.requests.remove(job.id))
-        _log.info("repository_gone", repository=webhook.repository.full_name, delivery=webhook.delivery)
+        _log.info("repository_gone", repository=repository.full_name, process=job.process_id)
         return None
+
+    async def _follow(self, job: Job) -> None:
+        await self._follow_as(adapter(webhooks.WebhookEvent).validate_python(job.request), job)
 
     async def _follow_as(self, webhook: webhooks.WebhookEvent, job: Job) -> None:
         with structlog.contextvars.bound_contextvars(delivery=webhook.delivery):
@@ -384,6 +423,10 @@ _OUT_OF_ORDER = timedelta(minutes=10)
 """When a job is tried again whose installation or repository GitHub refuses as a whole."""
 _OUTDATED = "outdated_read"
 _MOVED, _MOST_MOVED = "repository_gone", 3
+_LEFT_BEHIND = frozenset({BRANCH_JOB, CLEAN_JOB, CLOSE_JOB, TRY_JOB})
+_NOT_FOUND = 404
+_OF_INSTALLATIONS = frozenset({"rules", "teams", "installed"})
+"""Kinds of webhooks that name a repository as it is then, or none."""
 _LISTED = timedelta(seconds=20)
 """When a job is tried again whose repository may be in another installation, which a sweep lists meanwhile."""
 

@@ -31,7 +31,7 @@ from queue_engine.domain.model import Queue, Repository
 from queue_engine.domain.reasons import Reason, reason_of
 from queue_engine.effects import record
 from queue_engine.effects.context import Change, Engine, EngineHandler
-from queue_engine.effects.renames import remember_name
+from queue_engine.effects.renames import is_gone, remember_name
 from queue_engine.store import Transaction
 from queue_engine.store.known import changed_teams
 from queue_engine.store.outbox.items import OUTBOX_JOB
@@ -46,7 +46,6 @@ _SETTLING = timedelta(minutes=1)
 
 _MARGIN = timedelta(days=1)
 """How much longer than a hold the pause of an archived repository lasts, so that sweeps end the hold before."""
-_NOT_FOUND = 404
 _ARCHIVED = Refused("the repository is archived", disorder=Disorder.ARCHIVED)
 
 
@@ -72,44 +71,13 @@ async def examine_repository(engine: Engine, job: Job) -> None:
     try:
         found = await engine.github.repository(repository)
     except (NotFound, Forbidden, Refused) as error:
-        if isinstance(error, Refused) and not await _is_gone(engine, repository, error):
+        if isinstance(error, Refused) and not await is_gone(engine, repository, error):
             raise
         await _follow(engine, repository, Refused(error.message, disorder=Disorder.GONE))
         return
     await _follow(engine, repository, _ARCHIVED if found.archived else None)
     if (found.owner, found.name) != (repository.owner, repository.name):
         await remember_name(engine, replace(repository, owner=found.owner, name=found.name))
-
-
-async def present_repository(engine: Engine, repository: Repository) -> Repository | None:
-    """Return a repository of which GitHub does not show something, by its present name and installation.
-
-    IMQ may have learned both since; otherwise GitHub names a repository by its id. None: this installation does not
-    have it any more, by GitHub's answer. Raises GitHubError.
-    """
-    known = await engine.store.read(lambda tx: tx.repositories.by_id(repository.id))
-    if known not in (None, repository):
-        return known
-    try:
-        found = await engine.github.repository(repository)
-    except (NotFound, Forbidden, Refused) as error:
-        if isinstance(error, Refused) and not await _is_gone(engine, repository, error):
-            raise
-        return None
-    named = replace(repository, owner=found.owner, name=found.name)
-    if named != repository:
-        await remember_name(engine, named)
-    return named
-
-
-async def _is_gone(engine: Engine, repository: Repository, error: Refused) -> bool:
-    """Whether the installation's own list, which GitHub answers, lacks a repository that GitHub does not show."""
-    if error.disorder is Disorder.GONE:
-        return True
-    if error.status != _NOT_FOUND:
-        return False
-    listed = await engine.github.repositories(repository.installation_id)
-    return repository.id not in {each.id for each in listed}
 
 
 async def _follow(engine: Engine, repository: Repository, refused: Refused | None) -> None:

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from github_emulator import RecordedCall
+from tests.acceptance.shadow_mode import SHADOW, configure
 from tests.acceptance.test_out_of_order import Disorder
-from tests.acceptance.world import LABEL, World
+from tests.acceptance.train_world import a_train_world, queue_all, ready
+from tests.acceptance.world import LABEL, LAG, World
 
 EDIT = "PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
@@ -72,6 +76,45 @@ async def test_label_whose_repository_moves_before_it_is_read_is_followed_by_the
         assert await tx.dead_letters.count() == 0
         assert not await tx.jobs.unfinished(f"{world.repository.record.id}:{pull.number}")
     assert pull.merged is (to != "elsewhere")
+
+
+@pytest.mark.parametrize("lag", [timedelta(0), LAG])
+@pytest.mark.parametrize("what", ["try", "branches", "labels", "shadow"])
+async def test_work_that_waits_while_its_repository_moves_follows_the_repositorys_id(
+    tmp_path: Path, what: str, lag: timedelta
+) -> None:
+    """P2: the webhook of the transfer is lost; a test, branches, labels put off and shadow mode's jobs go on there."""
+    async with a_train_world(tmp_path, lag=lag) as world:
+        world.github.install(world.app, "globex")
+        pulls = await ready(world, *"abcdefgh")
+        moved: list[RecordedCall] = []
+
+        async def move(exchange: RecordedCall) -> None:
+            if exchange.phase == "before" and not moved and (what != "branches" or all(each.merged for each in pulls)):
+                moved.append(exchange)
+                world.repository.transfer("globex", by="acme", webhook=False)
+
+        if what == "labels":
+            for pull in pulls:
+                pull.label(LABEL, by="tria")
+                await world.pass_time(timedelta(seconds=3))
+        elif what == "try":
+            pulls[0].comment("/try", by="mona")
+            await world.pass_time(timedelta(minutes=1))
+        elif what == "shadow":
+            await configure(world, SHADOW)
+            pulls[0].label(LABEL, by="mona")
+        else:
+            queue_all(pulls)
+        world.server.on_request = move
+        await world.pass_time(timedelta(hours=1))
+        async with world.bot.engine.store.reading() as tx:
+            letters = await tx.dead_letters.list(10)
+            known = await tx.repositories.by_id(world.repository.record.id)
+        assert ([each.job_type for each in letters], known and known.owner) == ([], "globex")
+        assert [name for name in world.repository.record.git.branches() if name.startswith("imq")] == []
+        assert "passed. It queued nothing." in world.comment(pulls[0]) if what == "try" else True
+        assert all(pull.labels == [] for pull in pulls) or what in {"shadow", "try"}
 
 
 async def test_repository_that_takes_the_former_name_lends_none_of_its_pull_requests(world: World) -> None:
