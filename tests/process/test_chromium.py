@@ -1,4 +1,4 @@
-"""Chromium's words go to a file: nothing blocks it, and a start that fails shows them."""
+"""Chromium writes to a file: nothing blocks it, and a start that fails shows them."""
 
 import time
 from pathlib import Path
@@ -19,12 +19,17 @@ def _program(path: Path, *lines: str) -> str:
 
 def test_chromium_that_says_much_is_not_blocked(tmp_path: Path) -> None:
     """A pipe holds 64 kB."""
-    said = tmp_path / "said"
-    lines = "echo DevTools listening on ws://here >&2", "head -c 300000 /dev/zero >&2", f"touch {said}", "exec sleep 60"
+    written = tmp_path / "written"
+    lines = (
+        "echo DevTools listening on ws://here >&2",
+        "head -c 300000 /dev/zero >&2",
+        f"touch {written}",
+        "exec sleep 60",
+    )
     with chromium_process(_program(tmp_path / "chromium", *lines), tmp_path / "profile") as address:
         assert address == "ws://here"
         end = time.monotonic() + LIMIT
-        while not said.exists():
+        while not written.exists():
             assert time.monotonic() < end
             time.sleep(0.01)  # no-sleep-ok: a real process lives in real time
 
