@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     ColumnElement,
     FromClause,
@@ -179,7 +180,9 @@ _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 _LOCK = 0x50414345
 """Distinguishes the locks of installations from other advisory locks on the same PostgreSQL."""
-_LOCK_INSTALLATION = select(func.pg_advisory_xact_lock(_LOCK, func.hashint8(bindparam("its_installation"))))
+_LOCK_INSTALLATION = select(
+    func.pg_advisory_xact_lock(_LOCK, func.hashint8(bindparam("its_installation", type_=BigInteger)))
+)
 
 _ITS_INSTALLATION = pace_reservations.c.installation_id == bindparam("its_installation")
 _AN_HOUR_AGO: BindParameter[datetime] = bindparam("an_hour_ago", type_=DatabaseInstant)
