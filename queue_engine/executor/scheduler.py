@@ -82,6 +82,8 @@ class Scheduler:
         self._of_repository = max(1, concurrency // 2)
         self._of_installation = max(1, (concurrency * 3 + 2) // 4)
         self._under_way: set[int] = set()
+        self._releasing: set[int] = set()
+        """Those whose pass has ended: no claim may take what PostgreSQL has released before its answer is here."""
         self._batch = PassBatch(engine)
         self._pool = Pool(concurrency, done=partial(engine.wakeup.notify, WakeupKind.QUEUES, ended=True))
         self._recalls = Pool(1, done=partial(engine.wakeup.notify, WakeupKind.QUEUES, ended=True))
@@ -101,6 +103,7 @@ class Scheduler:
                 now=now,
                 lease=self._engine.lease,
                 limit=self._pool.free,
+                without=self._releasing,
                 of_repository=self._of_repository,
                 of_installation=self._of_installation,
             )
@@ -139,6 +142,7 @@ class Scheduler:
                 await self._pass(queue)
         finally:
             self._under_way.discard(queue.id)
+            self._releasing.discard(queue.id)
 
     async def _pass(self, queue: Queue) -> None:
         engine = self._engine
@@ -158,6 +162,7 @@ class Scheduler:
             due = await on_error(engine, queue, error)
         else:
             failed = False
+        self._releasing.add(queue.id)
         async with engine.store.transaction() as tx:
             if queue.errors and not failed:
                 await tx.queues.clear_errors(queue.id)

@@ -351,15 +351,16 @@ class Queues:
         now: datetime,
         lease: timedelta,
         limit: int,
+        without: Collection[int] = (),
         of_repository: int | None = None,
         of_installation: int | None = None,
     ) -> tuple[Queue, ...]:
-        """Claim up to `limit` queues that are due and not leased, until `now + lease`.
+        """Claim up to `limit` queues that are due and not leased, `without` these, until `now + lease`.
 
         `FAIR_ORDER` says in which order, and how `of_repository` and `of_installation` bound the claim. An `owner` is
         one running worker: its name must not outlive its process.
         """
-        taken, tried = list[int](), list[int]()
+        taken, tried = list[int](), [*without]
         bounds = {
             "owner": owner,
             "now": now,

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,7 +16,7 @@ from queue_engine.effects.context import Engine
 from queue_engine.executor import scheduler
 from queue_engine.executor.queue_pass import LeaseLost
 from queue_engine.executor.scheduler import Scheduler
-from queue_engine.store import Store
+from queue_engine.store import Store, Transaction
 from tests.support.policies import UncachedPolicies
 from tests.support.real_time import LIMIT
 from tests.unit.bot.conftest import ManualClock
@@ -130,6 +131,31 @@ class Leased:
 async def claimed_by_another(scene: Setup, at: datetime) -> tuple[Queue, ...]:
     async with scene.store.transaction() as tx:
         return await tx.queues.claim_due(owner="another", now=at, lease=MINUTE, limit=9)
+
+
+async def test_scheduler_claims_no_queue_whose_release_has_no_answer(
+    scene: Setup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL has released a woken queue, and its answer is late: a lease without a pass would last 30 seconds."""
+    passes = Passes()
+    queue, parts = await passes.begin(scene, monkeypatch)
+    transaction, claims = scene.store.transaction, list[bool]()
+
+    @asynccontextmanager
+    async def answered_late() -> AsyncIterator[Transaction]:
+        async with transaction() as tx:
+            yield tx
+        monkeypatch.setattr(scene.store, "transaction", transaction)
+        claims.append(await parts.start_due())
+
+    async with scene.store.transaction() as tx:
+        await tx.queues.wake(queue.id, NOW)
+    monkeypatch.setattr(scene.store, "transaction", answered_late)
+    passes.end.set()
+    await parts.drain()
+    assert claims == [False]
+    assert await parts.run_due()
+    assert len(passes.works) == 2
 
 
 async def test_scheduler_renews_the_lease_during_a_pass_and_ends_the_pass_that_lost_it(
