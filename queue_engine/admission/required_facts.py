@@ -122,9 +122,9 @@ async def _failing_checks(
 ) -> tuple[FailingCheck, ...]:
     """Return the required checks that failed on the head; their reports are read only where GitHub says that one did.
 
-    A cancelled job of GitHub Actions is not among them where IMQ reruns it in the queue. IMQ itself may have cancelled
-    it, when the pull request left. A check that fails on the base branch, too, is not among them either: the queue
-    pauses for that, and IMQ tests the pull request again on the repaired base. Raises GitHubError.
+    A job of GitHub Actions that broke down is not among them where IMQ reruns it in the queue. IMQ itself may have
+    cancelled it, when the pull request left. A check that fails on the base branch, too, is not among them either: the
+    queue pauses for that, and IMQ tests the pull request again on the repaired base. Raises GitHubError.
     """
     required = head_checks(rules, policy)
     if not (taken.failing and required and waits(policy)):

@@ -38,6 +38,7 @@ from queue_engine.planner.pending_checks import (
 )
 from queue_engine.rules.check_progress import without_reruns
 from queue_engine.rules.checks import (
+    BREAKDOWNS,
     CommitChecks,
     cancelled_jobs,
     expected_checks,
@@ -56,10 +57,6 @@ from queue_engine.rules.checks import (
 from queue_engine.rules.transitions import after_poll
 
 _NO_FACTS = Facts()
-
-BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
-"""GitHub's conclusions of checks whose result says nothing about the change. `action_required` is not among them: it
-asks a person to act on this change."""
 
 FAILED_CHECKS = frozenset({Reason.CHECKS_FAILED, Reason.CHECKS_BROKE_DOWN})
 """Reasons that `failure_of` explains."""

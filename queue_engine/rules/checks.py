@@ -162,9 +162,14 @@ def run_key(report: CheckReport) -> str:
     return f"{report.run_id}:{report.name}"
 
 
+BREAKDOWNS = frozenset({"startup_failure", "timed_out", "cancelled", "stale", "error"})
+"""GitHub's conclusions of checks whose result says nothing about the change. `action_required` is not among them: it
+asks a person to act on this change."""
+
+
 def is_rerun_in_queue(report: CheckReport, policy: Policy) -> bool:
-    """Return whether a failed check is a cancelled job, which says nothing about the change, and which IMQ reruns."""
-    return report.by_actions and report.conclusion == "cancelled" and policy.checks.reruns > 0
+    """Return whether a failed check is a job that broke down, and which IMQ reruns."""
+    return report.by_actions and report.conclusion in BREAKDOWNS and policy.checks.reruns > 0
 
 
 def cancelled_jobs(reports: Iterable[CheckReport], required: Collection[RequiredCheck] = ()) -> tuple[CheckReport, ...]:

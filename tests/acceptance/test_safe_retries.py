@@ -129,16 +129,14 @@ async def github_down(world: World, _: Any) -> End:
 CAUSES: dict[tuple[Reason, str], Callable[[World, Any], Awaitable[End]]] = {
     (Reason.HOLD_TIMED_OUT, ONE): full_queue,
     (Reason.HOLD_TIMED_OUT, TRAINS): full_queue,
+    (Reason.CHECKS_BROKE_DOWN, ONE): dead_runners,
     (Reason.CHECKS_BROKE_DOWN, TRAINS): dead_runners,
     (Reason.MERGEABLE_UNKNOWN, ONE): unknown_mergeability,
     (Reason.UPDATE_TIMED_OUT, ONE): update_that_never_comes,
     (Reason.BASE_KEEPS_MOVING, ONE): pushes_to_the_base,
     (Reason.GITHUB_TROUBLE, ONE): github_down,
 }
-"""Trains update no pull request, run on whatever the base is, and keep their members through an outage.
-
-`test_check_outcomes.py` tests `checks_broke_down` one by one.
-"""
+"""Trains update no pull request, run on whatever the base is, and keep their members through an outage."""
 
 
 @pytest.fixture
@@ -155,7 +153,7 @@ async def land(author: Author, pull: Any, code: ExitCode) -> Any:
         if command.done() or await author.world.entry(pull) is not None:
             break
         await asyncio.sleep(0.01)
-    await author.world.until(command.done, within=timedelta(days=300))
+    await author.world.until(command.done, within=timedelta(days=2))
     printed = (await command).stdout
     return json.loads(printed[printed.index("{\n") :])
 

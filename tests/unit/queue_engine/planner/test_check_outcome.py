@@ -12,8 +12,9 @@ from queue_engine.domain.facts import CheckReport, CheckState, CommitFacts, Requ
 from queue_engine.domain.reasons import Reason
 from queue_engine.domain.run import Run
 from queue_engine.planner.actions import Dequeue, FactKind, Facts, ReadFact, Update, Wait
-from queue_engine.planner.check_outcome import BREAKDOWNS, failure_of
+from queue_engine.planner.check_outcome import failure_of
 from queue_engine.planner.decide import decide
+from queue_engine.rules.checks import BREAKDOWNS
 from queue_engine.rules.transitions import check_queue
 from tests.store.examples import changed
 from tests.unit.queue_engine.examples import (
