@@ -10,6 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from bot import __version__
+from bot.settings.environment import Settings
 from docs.generate import ROOT
 from tests.hosting.platform_files import CHART, KUBERNETES, yaml
 from tests.hosting.test_linters import run
@@ -29,7 +30,7 @@ try:
         files = chart.render(asked["values"], name=asked["name"], namespace="merging")
     lint = helm.lint(asked["chart"], asked["values"], strict=True)["messages"]
     print(json.dumps({"files": files, "lint": [each for each in lint if each["severity"] > 1]}))
-except helm.HelmValuesError as refused:
+except (helm.HelmValuesError, helm.HelmRenderError) as refused:
     print(json.dumps({"refused": str(refused)}))
 """
 """Helm's SDK is in the environment of the linters, which has other libraries than IMQ."""
@@ -118,9 +119,16 @@ def test_values_of_an_operator_reach_the_objects() -> None:
         {
             "image": {"repository": IMAGE, "digest": digest, "pullSecrets": ["registry"]},
             "secrets": {"database": "ours-database", "app": "ours-app", "web": "ours-web"},
-            "settings": {"IMQ_MAX_QUEUE_DEPTH": "30"},
+            "settings": {"IMQ_MAX_QUEUE_DEPTH": "30", "SSL_CERT_FILE": "/ca/ca.pem", "IMQ_SINKS": "/ca/sinks.yml"},
             "worker": {"replicas": 4},
-            "pods": {"nodeSelector": {"pool": "tools"}, "annotations": {"team": "platform"}},
+            "pods": {
+                "nodeSelector": {"pool": "tools"},
+                "annotations": {"team": "platform"},
+                "labels": {"sidecar.istio.io/inject": "false", "app.kubernetes.io/name": "ours"},
+                "user": 0,
+                "volumes": [{"name": "ca", "configMap": {"name": "our-ca"}}],
+                "volumeMounts": [{"name": "ca", "mountPath": "/ca"}],
+            },
             "network": {"egress": [internal]},
             "ingress": {"enabled": True, "host": "imq.example.com", "tlsSecret": "certificate"},
         }
@@ -134,6 +142,11 @@ def test_values_of_an_operator_reach_the_objects() -> None:
             assert pod(each)["imagePullSecrets"] == [{"name": "registry"}]
             assert pod(each)["nodeSelector"] == {"pool": "tools"}
             assert each["spec"]["template"]["metadata"]["annotations"] == {"team": "platform"}
+            labels = each["spec"]["template"]["metadata"]["labels"]
+            assert (labels["sidecar.istio.io/inject"], labels["app.kubernetes.io/name"]) == ("false", "imq")
+            assert not pod(each)["securityContext"].keys() & {"runAsUser", "runAsGroup"}
+            assert pod(each)["volumes"] == [{"name": "ca", "configMap": {"name": "our-ca"}}]
+            assert container["volumeMounts"] == [{"name": "ca", "mountPath": "/ca"}]
             setting = {"name": "IMQ_MAX_QUEUE_DEPTH", "value": "30"}
             assert (setting in container.get("env", [])) == (container["name"] != "migrate")
     assert given == {
@@ -162,11 +175,24 @@ def test_values_of_an_operator_reach_the_objects() -> None:
         ({**GIVEN, "settings": {"DATABASE_URL": "sqlite://"}}, "DATABASE_URL"),
         ({**GIVEN, "secrets": {"database": "A b", "app": "imq-app", "web": "imq-web"}}, "/secrets/database"),
         ({**GIVEN, "ingress": {"enabled": True}}, "/ingress/host"),
+        ({**GIVEN, "ingress": {"enabled": True, "host": "https://imq.example.com"}}, "/ingress/host"),
+        ({**GIVEN, "settings": {"IMQ_TRUSTED_PROXIES": "private"}}, "set web.trustedProxies"),
     ],
 )
 def test_wrong_value_is_refused_by_its_name(values: dict[str, Any], named: str) -> None:
     """No misspelt value is ignored, and no Deployment holds the address of the database."""
     assert named in helm(values)["refused"]
+
+
+def test_secret_among_the_settings_is_refused_and_its_file_is_not() -> None:
+    """Everyone who may read a Deployment would see it, and `helm get values` too."""
+    fields = Settings.model_fields.values()
+    secrets = {str(each.validation_alias) for each in fields if "SecretStr" in str(each.annotation)} - {"DATABASE_URL"}
+    assert {"IMQ_SECRET_KEY", "IMQ_GITHUB_PRIVATE_KEY"} <= secrets
+    for name in sorted({*secrets, "IMQ_SINKS"}):
+        assert f"settings.{name} is a secret" in helm(GIVEN | {"settings": {name: "of ours"}})["refused"]
+    for name in ("IMQ_GITHUB_PRIVATE_KEY", "IMQ_SINKS"):
+        assert "refused" not in helm(GIVEN | {"settings": {name: "/secrets/file"}})
 
 
 def test_rendered_objects_have_the_form_of_kubernetes_own_schemas(tmp_path: Path) -> None:

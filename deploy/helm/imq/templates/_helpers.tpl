@@ -25,14 +25,19 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:
   runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
+  {{- with .Values.pods.user }}
+  runAsUser: {{ . }}
+  runAsGroup: {{ . }}
+  {{- end }}
   seccompProfile: { type: RuntimeDefault }
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
   {{- end }}
+{{- end }}
+{{- with .Values.pods.volumes }}
+volumes: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .Values.pods.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -54,11 +59,20 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: { drop: [ALL] }
+{{- with .Values.pods.volumeMounts }}
+volumeMounts: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
-{{/* Settings that are no secrets, as variables. */}}
+{{/* Settings that are no secrets, as variables. A file's path is no secret. */}}
 {{- define "imq.settings" -}}
 {{- range $name, $value := .Values.settings }}
+{{- if or (regexMatch "_SECRET(_KEY)?$" $name) (and (has $name (list "IMQ_GITHUB_PRIVATE_KEY" "IMQ_SINKS")) (not (hasPrefix "/" $value))) }}
+{{- fail (printf "settings.%s is a secret, which everyone who reads the Deployment would see: enter it in one of the Secrets that `secrets` names" $name) }}
+{{- end }}
+{{- if eq $name "IMQ_TRUSTED_PROXIES" }}
+{{- fail "settings.IMQ_TRUSTED_PROXIES would be set twice: set web.trustedProxies" }}
+{{- end }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
