@@ -5,6 +5,7 @@ branches, and what narrows a rule further queues nothing by itself: a conversion
 """
 
 import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from bot.cli.convert.conditions import Conditions
@@ -507,25 +508,49 @@ class _Mergify:
     # Priorities.
 
     def _priority_rules(self, place: Place, rules: Any) -> None:
-        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
-            if isinstance(rule, dict):
-                self._priority_rule((*place, index), rule)
+        listed = rules if isinstance(rules, list) else ()
+        given = {(*place, index): rule for index, rule in enumerate(listed) if isinstance(rule, dict)}
+        points = (_points(rule) for rule in given.values())
+        priorities = _priorities({each for each in points if each is not None})
+        for here, rule in given.items():
+            self._priority_rule(here, rule, priorities)
 
-    def _priority_rule(self, place: Place, rule: dict[str, Any]) -> None:
+    def _priority_rule(self, place: Place, rule: dict[str, Any], priorities: Mapping[int, int]) -> None:
         labels = self.conditions.labels_alone(rule.get("conditions"))
         if not labels:
             self.made.missing(place, "IMQ gives priority by label alone: have a workflow set one.")
             return
-        given = rule.get("priority", "medium")
-        points = {"low": 1000, "medium": 2000, "high": 3000}.get(given, given) if isinstance(given, str) else given
-        if not isinstance(points, int) or isinstance(points, bool):
+        points = _points(rule)
+        if points is None:
             self.made.missing(place, "This is no priority that Mergify's documents name.")
             return
-        priority: Any = max(-1000, min(1000, points - 2000))
+        priority: Any = priorities[points]
+        text = "Mergify's medium is 2000, IMQ's is 0; a point overtakes an hour of waiting (`priority.ageing`)."
+        if priority != points - _MEDIUM:
+            text += f" IMQ's end at {_MOST_POINTS}: the labels keep their order, and not their distances."
         if rule.get("allow_checks_interruption") is True:
             priority = {"priority": priority, "preempts": True}
-        text = "Mergify's medium is 2000, IMQ's is 0; a point overtakes an hour of waiting (`priority.ageing`)."
         self.made.put(place, "priority.labels", dict.fromkeys(labels, priority), text)
+
+
+_MEDIUM, _MOST_POINTS = 2000, 1000
+"""Mergify's usual priority, and the bound of IMQ's, whose usual one is 0."""
+
+
+def _points(rule: Mapping[str, Any]) -> int | None:
+    given = rule.get("priority", "medium")
+    points = {"low": 1000, "medium": _MEDIUM, "high": 3000}.get(given) if isinstance(given, str) else given
+    return points if isinstance(points, int) and not isinstance(points, bool) else None
+
+
+def _priorities(points: Collection[int]) -> dict[int, int]:
+    """Return IMQ's priorities in the same order: a side with some beyond its bound is spread evenly."""
+    ours = {each: each - _MEDIUM for each in points}
+    for sign in (1, -1):
+        side = sorted((each for each in points if sign * ours[each] > 0), key=lambda each: sign * each)
+        if side and abs(ours[side[-1]]) > _MOST_POINTS:
+            ours |= {each: sign * (_MOST_POINTS * rank // len(side)) for rank, each in enumerate(side, 1)}
+    return ours
 
 
 _PERMISSION = re.compile(r"sender-permission\s*(?:>=|≥)\s*(write|maintain|admin)")

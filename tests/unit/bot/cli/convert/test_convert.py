@@ -304,6 +304,19 @@ def test_convert_makes_no_trigger_of_a_queues_label_beside_a_rule_that_asks_for_
     assert text.startswith("Another rule asks for it.")
 
 
+def test_convert_of_priorities_beyond_imqs_bounds_keeps_their_order(convert: Convert) -> None:
+    """Mergify's reach from 1 to 10000; P0 stays before P5, and the usual priority between high and low ones."""
+    rules = {"P0": 10000, "P1": 9999, "P5": 2500, "usual": 2000, "slow": 1500, "last": 1}
+    given = "".join(f"  - {{name: {each}, conditions: [label={each}], priority: {rules[each]}}}\n" for each in rules)
+    result = convert(".mergify.yml", f"priority_rules:\n{given}", "--output", "-")
+    assert "labels: {P0: 1000, P1: 666, P5: 333, usual: 0, slow: -500, last: -1000}" in result.stdout
+    assert "IMQ's end at 1000: the labels keep their order, and not their distances." in result.stderr
+    near = given.replace("10000", "high").replace("9999", "2999").replace("priority: 1}", "priority: low}")
+    result = convert(".mergify.yml", f"priority_rules:\n{near}", "--output", "-")
+    assert "labels: {P0: 1000, P1: 999, P5: 500, usual: 0, slow: -500, last: -1000}" in result.stdout
+    assert "IMQ's end at" not in result.stderr
+
+
 def test_convert_of_an_action_that_merges_at_once_says_that_imq_queues(convert: Convert) -> None:
     """Also beside options; a check of the merge alone may be one of the queue alone."""
     text = "pull_request_rules: [{conditions: [label=x], actions: {merge: {method: squash}}}]\n"
