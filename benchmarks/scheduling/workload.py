@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 import click
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from benchmarks.scheduling.cells import Cell
 from benchmarks.scheduling.goals import Goal, flaky_goals
@@ -34,7 +35,7 @@ Count = Annotated[int, Field(ge=1, le=1000)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Load(_Part):
@@ -113,7 +114,7 @@ Rules = Annotated[Trains | Chained | Batched, Field(discriminator="rules")]
 class Workload(_Part):
     """A file."""
 
-    seeds: tuple[int, ...] = Field(min_length=1)
+    seeds: list[int] = Field(min_length=1)
     load: Load
     ci: CI
     policies: Mapping[str, Rules]
@@ -122,9 +123,9 @@ class Workload(_Part):
     @model_validator(mode="after")
     def _is_judged(self) -> "Workload":
         if ORACLE in self.policies:
-            raise ValueError(f"{ORACLE} is always simulated, and no name for another policy")
+            raise ValueError(f"{ORACLE} is always simulated: name the policy otherwise")
         if self.goals != Limits() and OURS not in self.policies:
-            raise ValueError(f"goals are for the policy {OURS}, which is missing")
+            raise ValueError(f"goals are for the policy {OURS}, which is missing: add it, or leave the goals out")
         return self
 
     def cell(self, runs: int | None = None) -> Cell:
@@ -143,13 +144,50 @@ class Workload(_Part):
         )
 
 
+_PARTS: Mapping[object, type[_Part]] = {
+    "": Workload,
+    "load": Load,
+    "ci": CI,
+    "goals": Limits,
+    "imq": Trains,
+    "chain": Chained,
+    "batch": Batched,
+    "tide": Batched,
+}
+"""The keys of each table, and of each policy by its rules."""
+
+
 def read(path: Path) -> Workload:
-    """Read a file. Raises ValueError, whose text names each fault."""
+    """Read a file. Raises ValueError, whose text names each fault and what is right there."""
     try:
         return Workload.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except ValidationError as error:
-        faults = (f"{'.'.join(map(str, each['loc'])) or 'file'}: {each['msg']}" for each in error.errors())
-        raise ValueError("\n".join(faults)) from error
+        raise ValueError("".join(f"\n  {_fault(each)}" for each in error.errors())) from error
+
+
+def _fault(error: ErrorDetails) -> str:
+    place, given = [*error["loc"]], error["input"]
+    part, words = place[-2] if len(place) > 1 else "", error["msg"][:1].lower() + error["msg"][1:]
+    if place[:1] == ["policies"] and len(place) > 2:
+        del place[2]  # the rules, of which the file has no table
+    match error["type"]:
+        case "missing":
+            words = "is missing"
+        case "union_tag_not_found":
+            place, words = [*place, "rules"], "is missing"
+        case "union_tag_invalid":
+            place, words = [*place, "rules"], f"has to be {error['ctx']['expected_tags']}; it is {given['rules']!r}"
+        case "extra_forbidden":
+            words = f"is no key here, where these are: {', '.join(_PARTS[part].model_fields)}"
+        case "too_short":
+            words = "needs one at least"
+        case "value_error":
+            words = words.removeprefix("value error, ")
+        case _ if not isinstance(given, dict | list):
+            words = f"{words}; it is {json.dumps(given, default=str)}"
+        case _:
+            pass
+    return f"{'.'.join(map(str, place))}: {words}" if place else words
 
 
 def compare(workload: Workload, step: Callable[[str], None] = lambda _: None) -> dict[str, list[Measured]]:
@@ -196,7 +234,9 @@ def main(path: Path, as_json: bool, write: bool) -> None:
     try:
         workload = read(path)
     except ValueError as error:
-        raise click.UsageError(f"{path}: {error}") from error
+        raise click.UsageError(
+            f"{path}: {error}\ndocs/scheduling.md has the keys, and benchmarks/workloads/{DEFAULT.name} is an example."
+        ) from error
     found = compare(workload, lambda name: click.echo(f"{name}…", err=True))
     rows = {name: figures(each, found[ORACLE]) for name, each in found.items()}
     reached = judge(workload, found)

@@ -72,12 +72,25 @@ def test_missed_goal_is_exit_code_one_with_its_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("flakes = 0.0", "flakes = 27", "ci.flakes: Input should be less than or equal to 0.9"),
-        ("runs = 4", "runs = 4\nrunners = 4", "ci.runners: Extra inputs are not permitted"),
-        ("seeds = [3]", "seeds = []", "seeds: Tuple should have at least 1 item"),
-        ('"batch", most', '"batch", window', "policies.bors-like.batch.window: Extra inputs are not permitted"),
-        ("IMQ.rules", "Ours.rules", "goals are for the policy IMQ, which is missing"),
-        ("IMQ.rules", 'oracle.rules = "imq"\nIMQ.rules', "oracle is always simulated"),
+        ("flakes = 0.0", "flakes = 27", "ci.flakes: input should be less than or equal to 0.9; it is 27"),
+        ("runs = 4", "runs = 4\nrunners = 4", "ci.runners: is no key here, where these are: minutes, flakes, runs, "),
+        ("runs = 4", "runs = true", "ci.runs: input should be a valid integer; it is true"),
+        ("per_day = 200", "per_day = inf", "load.per_day: input should be a finite number; it is Infinity"),
+        ("failures = 0.1", "", "load.failures: is missing"),
+        ("seeds = [3]", "seeds = []", "seeds: needs one at least"),
+        (
+            '"batch", most',
+            '"batch", window',
+            "policies.bors-like.window: is no key here, where these are: rules, runs, most",
+        ),
+        (
+            '"tide", most',
+            '"Tide", most',
+            "policies.Tide-like.rules: has to be 'imq', 'chain', 'batch', 'tide'; it is 'Tide'",
+        ),
+        ('rules = "tide", ', "", "policies.Tide-like.rules: is missing"),
+        ("IMQ.rules", "Ours.rules", "  goals are for the policy IMQ, which is missing: add it"),
+        ("IMQ.rules", 'oracle.rules = "imq"\nIMQ.rules', "  oracle is always simulated: name the policy otherwise"),
         ("seeds = [3]", "seeds = [3", "Unclosed array"),
     ],
 )
@@ -86,6 +99,7 @@ def test_file_that_cannot_be_used_is_named_with_its_fault(tmp_path: Path, old: s
     result = run(tmp_path, EVERY_KIND.replace(old, new, 1))
     assert result.exit_code == 2
     assert fault in result.output
+    assert "docs/scheduling.md has the keys" in result.output
 
 
 def test_default_file_is_the_team_of_the_design() -> None:
