@@ -207,14 +207,20 @@ def changed_since(known: Iterable[Known], head_sha: str, commanded_at: datetime)
     return None
 
 
-async def consents(engine: Engine, repository: Repository, number: int, head_sha: str, commanded_at: datetime) -> bool:
-    """Return whether a command of that time consents to this head, by known pushes; stores this consent."""
+async def consents(engine: Engine, repository: Repository, taken: Snapshot, commanded_at: datetime) -> bool:
+    """Return whether a command of that time consents to the head that was read, by known pushes; stores this consent.
+
+    Raises GitHubError.
+    """
+    number, head_sha = taken.pull.number, taken.pull.head_sha
+    place = await place_of(engine, repository, taken)
+    lands_on = None if place is None else place.base_branch
     async with engine.change() as change:
         known = await change.tx.known.lately(repository.id, of_pull(number), change.now)
         if changed_since(known, head_sha, commanded_at) is not None:
             return False
-        consent = Fact(subject=of_pull(number), statement=Consent(kind="commanded", head_sha=head_sha, at=commanded_at))
-        await change.tx.known.record(repository.id, [consent], change.now)
+        consent = Consent(kind="commanded", head_sha=head_sha, at=commanded_at, lands_on=lands_on)
+        await change.tx.known.record(repository.id, [Fact(subject=of_pull(number), statement=consent)], change.now)
     return True
 
 

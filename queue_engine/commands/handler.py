@@ -288,7 +288,7 @@ async def _consented(context: CommandContext) -> str | None:
         return head if changed is None else None
     if changed is not None and changed > context.at:
         return None
-    known = await consents(context.engine, context.repository, context.pull.number, head, context.at)
+    known = await consents(context.engine, context.repository, context.taken, context.at)
     return head if known else None
 
 

@@ -122,6 +122,8 @@ class Consent(ReadModel, frozen=True):
     at: Instant
     by: str | None = None
     head_sha: str | None = None
+    lands_on: str | None = None
+    """The branch on which the stack lands, if the pull request lay above another one: its base may become that."""
 
 
 class Push(ReadModel, frozen=True):

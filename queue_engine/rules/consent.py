@@ -98,11 +98,13 @@ def changed_since_command(reported: Sequence[PullRequestState | Consent], head_s
     """Return why a command to queue this head is no consent; None if no command queued it, or nothing voids it.
 
     A push to the head, or a change of the base branch, voids the command if its webhook came after the command. The
-    person who commented may not have known of that change.
+    person who commented may not have known of that change. A command for a stack foresees the branch on which it lands.
     """
-    places = [place for place, one in enumerate(reported) if isinstance(one, Consent) and one.head_sha == head_sha]
-    for state in reported[places[0] :] if places else ():
-        if isinstance(state, PullRequestState) and state.base_changed:
+    commands = ((n, one) for n, one in enumerate(reported) if isinstance(one, Consent) and one.head_sha == head_sha)
+    place, command = next(commands, (len(reported), None))
+    for state in reported[place:]:
+        foreseen = command is not None and isinstance(state, PullRequestState) and state.base == command.lands_on
+        if isinstance(state, PullRequestState) and state.base_changed and not foreseen:
             return Reason.BASE_CHANGED
         if isinstance(state, PullRequestState) and state.before is not None and state.head_sha == head_sha:
             return Reason.HEAD_CHANGED

@@ -162,6 +162,22 @@ async def test_pull_request_above_another_one_waits_and_lands_after_it(world: Wo
     assert await world.paused() is None
 
 
+@pytest.mark.lagging
+@pytest.mark.parametrize("registered", [True, False])
+async def test_command_for_the_top_of_a_stack_counts_after_the_one_below_has_landed(
+    world: World, registered: bool
+) -> None:
+    """P4: GitHub changes the base branch within minutes of the command, which foresees that."""
+    world.repository.record.delete_branch_on_merge = True
+    bottom, top, formed = await green(world)
+    if not registered:
+        world.github.stacks.dissolve(world.repository.record, formed)
+    bottom.label(LABEL, by="mona")
+    top.comment("/queue", by="mona")
+    await world.until(lambda: top.merged, within=CI_TIME * 10)
+    assert await world.paused() is None
+
+
 @pytest.mark.thorough
 @pytest.mark.lagging
 async def test_stack_of_three_lands_from_the_bottom_up(world: World) -> None:

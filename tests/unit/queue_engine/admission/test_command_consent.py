@@ -8,6 +8,7 @@ import pytest
 from queue_engine.admission.head_consent import changed_since, consents, is_commands
 from queue_engine.admission.request_order import RequestOrder
 from queue_engine.core.database.database import Database
+from queue_engine.domain.facts import Snapshot
 from queue_engine.domain.known_facts import KEPT, Consent, Fact, Known, PullRequestState, of_pull
 from queue_engine.domain.model import Entry, EntryStatus
 from queue_engine.domain.reasons import Reason
@@ -102,20 +103,20 @@ async def test_command_consents_to_a_head_without_a_later_push(scene: Setup) -> 
     """IMQ keeps the consent for a push that a webhook reports later. A push to another pull request does not matter."""
     await know(scene, state_of(), number=2)
     await know(scene, state_of(at=NOW - HOUR), at=NOW - KEPT)
-    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    assert await consents(scene.engine, REPOSITORY, Snapshot(pull()), NOW)
     assert await commanded(scene) == [COMMAND]
 
 
 async def test_command_does_not_consent_to_a_head_that_may_be_newer(scene: Setup) -> None:
     """And nothing is kept of it."""
     await know(scene, state_of())
-    assert not await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    assert not await consents(scene.engine, REPOSITORY, Snapshot(pull()), NOW)
     assert await commanded(scene) == []
 
 
 async def test_head_of_a_command_is_known_for_a_quarter_of_an_hour(scene: Setup) -> None:
     """IMQ reads a push to this head that a webhook reports meanwhile, but no push to another or to a labeled head."""
-    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    assert await consents(scene.engine, REPOSITORY, Snapshot(pull()), NOW)
     async with scene.store.transaction() as tx:
         await tx.known.record(REPOSITORY.id, [Fact(subject=of_pull(2), statement=Consent(at=NOW, by="mona"))], NOW)
     async with scene.store.reading() as tx:
@@ -138,7 +139,7 @@ async def after_push(scene: Setup) -> Entry | None:
 async def test_push_that_is_reported_after_the_command_dequeues_and_says_why(scene: Setup) -> None:
     """The command had queued a head that its author may not have seen."""
     await scene.front()
-    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    assert await consents(scene.engine, REPOSITORY, Snapshot(pull()), NOW)
     assert await after_push(scene) is None
     async with scene.store.reading() as tx:
         event = (await tx.timeline.of_pull_request(REPOSITORY.id, 1))[-1]
@@ -159,5 +160,5 @@ async def test_push_to_a_head_that_no_command_queued_costs_no_request(scene: Set
 async def test_push_that_is_reported_while_github_merges_is_left_to_the_pass(scene: Setup) -> None:
     """Only the pass knows what became of the merge."""
     await scene.front(status=EntryStatus.READY, merge_requested_at=NOW)
-    assert await consents(scene.engine, REPOSITORY, 1, "head-1", NOW)
+    assert await consents(scene.engine, REPOSITORY, Snapshot(pull()), NOW)
     assert await after_push(scene) is not None

@@ -162,6 +162,8 @@ COMMAND = Consent(kind="commanded", at=AT, head_sha="head-1")
         ((COMMAND, state(-9, before="head-0")), Reason.HEAD_CHANGED),
         ((COMMAND, OTHER_BASE), Reason.BASE_CHANGED),
         ((COMMAND, PUSH, OTHER_BASE), Reason.HEAD_CHANGED),
+        ((COMMAND.model_copy(update={"lands_on": OTHER_BASE.base}), OTHER_BASE), None),
+        ((COMMAND.model_copy(update={"lands_on": "other"}), OTHER_BASE), Reason.BASE_CHANGED),
         ((PUSH, OTHER_BASE, COMMAND), None),
         ((COMMAND, state(0, before="head-1", head_sha="head-2")), None),
         ((COMMAND, state(3)), None),
