@@ -182,6 +182,7 @@ def test_table_names_what_was_assumed(clone: HistoryMaker) -> None:
     hourly(clone, 20)
     text = imq().stdout
     assert text.startswith("HEAD, the last 90 days: 20 pull requests in 0.8 days.\n")
+    assert re.search(r"pull requests a day .* 20 pull requests in 0\.8 days\n", text)
     for name in ("ci-time", "failures", "flakes", "conflicts", "price"):
         assert f"assumed; --{name} gives it" in text
     rows = [line.split("  ")[1] for line in text.splitlines() if line.startswith("  ")]

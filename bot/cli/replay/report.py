@@ -209,7 +209,7 @@ def read(
     recorded = {} if timeline is None else {"conflicts": among, **timeline.estimates()}
     measured = {**({} if checks is None else checks.estimates()), **recorded}
     found = _estimates(measured, given)
-    per_day = estimates.rate(len(arrivals), days, f"{counted(len(arrivals), 'pull request')} in {days:,.0f} days")
+    per_day = estimates.rate(len(arrivals), days, f"{counted(len(arrivals), 'pull request')} in {days:,.1f} days")
     return Replay(
         f"{words}: {counted(len(arrivals), 'pull request')} in {days:,.1f} days.",
         arrivals,

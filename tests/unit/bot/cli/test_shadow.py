@@ -146,6 +146,7 @@ def test_page_says_what_imq_would_have_landed_ejected_and_saved(imq: Imq, tmp_pa
     assert "lint would have merged it, too not yet" in text
     assert "<script>alert(1)</script>" not in page
     assert 'href="https://github.com/acme/rocket/pull/2"' in page
+    assert f"at {AT + timedelta(hours=5):%Y-%m-%d %H:%M} UTC green" in text
     # The newest come first.
     assert text.index("acme/rocket#5 Add \x1b[2J main") < text.rindex("acme/rocket#3 ")
 
