@@ -195,8 +195,9 @@ def judge_refused_merge(entry: Entry, message: str, facts: Facts, policy: Policy
 def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Policy, now: datetime) -> Action | None:
     """Judge the refused merge of a train's member. None: try again at once with fresh facts.
 
-    A member leaves alone for what its own pull request lacks. Any other obstacle stops the landing, at once if it is
-    final: the base must not rest for long on members whose tree no run tested. One that GitHub names holds for all.
+    A member leaves alone for what its own pull request lacks. IMQ's own check may have become required meanwhile: then
+    it passes first. Any other obstacle stops the landing, at once if it is final: the base must not rest for long on
+    members whose tree no run tested. One that GitHub names holds for all.
     """
     known = named(message)
     if known is Reason.WORKFLOWS_PERMISSION:
@@ -207,6 +208,8 @@ def judge_refused_member(entry: Entry, message: str, facts: Facts, policy: Polic
         return None
     if known is not None:
         return HoldLanding(message, reason=known)
+    if misses_own_check(message) and not entry.own_check_required:
+        return Save(replace(entry, own_check_required=True, run=replace(entry.run, merge_requested_at=None)))
     deadline = (entry.run.refused_since or now) + policy.refusal_timeout
     if facts.merge_denied is not None or (now >= deadline and entry.run.merge_refusals >= policy.merge_refusals):
         return HoldLanding(message)

@@ -15,6 +15,7 @@ from tests.acceptance.page_readers import reader
 from tests.acceptance.train_world import a_train_world, commits_tested, queue_all, ready
 from tests.acceptance.world import LAG, World
 
+SQUASH = "merge:\n  method: squash\n"
 MERGE = "PUT /repos/{owner}/{repo}/pulls/{number}/merge"
 
 
@@ -280,3 +281,24 @@ _NOT_MOVED = {"data": {"updateRefs": None}, "errors": [{"type": "UNPROCESSABLE",
 
 def _moves_main(call: RecordedCall) -> bool:
     return "updateRefs" in str(call.body) and "refs/heads/main" in str(call.body)
+
+
+@pytest.mark.parametrize(("lag", "place"), [(timedelta(0), 2), (LAG, 3)], ids=["at_once", "lagging"])
+async def test_own_check_that_becomes_required_between_two_merges_of_a_train_passes_first(
+    tmp_path: Path, lag: timedelta, place: int
+) -> None:
+    """P5: the base does not stay at a tree that no run tested, until somebody resumes the queue."""
+    async with a_train_world(tmp_path, more=SQUASH, lag=lag) as world:
+        merges = list[RecordedCall]()
+
+        async def rule(exchange: RecordedCall) -> None:
+            if exchange.phase == "before" and exchange.template == MERGE:
+                merges.append(exchange)
+                if len(merges) == place:
+                    checks = [("ci/test", world.app_id("ci")), ("IMQ", world.app.id)]
+                    world.repository.protect("main", required_checks=checks)
+
+        world.server.on_request = rule
+        await landed(world)
+        assert len(merges) <= 5, "each other member was refused once at most"
+        assert "paused" not in [event for event, *_ in await events(world)]
