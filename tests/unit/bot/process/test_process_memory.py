@@ -22,7 +22,7 @@ def _thresholds() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-def test_garbage_is_looked_for_as_often_on_each_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_python_collects_garbage_at_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the C library has no options. Python 3.13 waits for 2,000 objects."""
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: SimpleNamespace())
     gc.set_threshold(2000)
