@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from benchmarks.scheduling.cells import Cell
-from bot.cli.replay import estimates
+from bot.cli.replay import arrivals, estimates
 from bot.cli.replay.arrivals import Arrival, of_timeline
 from bot.cli.replay.estimates import Estimate
 from bot.cli.replay.history_files import FileError, Timeline, read_checks, read_timeline
@@ -295,3 +297,15 @@ def test_file_without_workflow_runs_names_the_command_that_lists_them(tmp_path: 
         read_checks(file)
     with pytest.raises(FileError, match="No such file"):
         read_checks(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(("between", "found"), [(True, 6), (False, 4)])
+def test_commits_of_wrong_clocks_end_a_history_only_where_they_come_in_a_row(
+    monkeypatch: pytest.MonkeyPatch, between: bool, found: int
+) -> None:
+    """Nine or more end it: here are ten, in two halves with a right clock in between, or not."""
+    right, wrong = "1700000000", ["0"] * 5
+    times = [right] * 4 + wrong + [right] * between + wrong + [right]
+    landings = [SimpleNamespace(commit=SimpleNamespace(committed=at)) for at in times]
+    monkeypatch.setattr(arrivals, "judge", lambda _history, _range: iter(landings))
+    assert len(list(arrivals._recent(Mock(), None))) == found
