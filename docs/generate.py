@@ -27,7 +27,7 @@ from queue_engine.core.jobs.idempotency import KEPT as KEYS_KEPT
 from queue_engine.domain.facts import RequiredCheck
 from queue_engine.domain.known_facts import KEPT as FACTS_KEPT
 from queue_engine.domain.model import TRANSITIONS
-from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
+from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason, WaitReason
 from queue_engine.executor.proof_marks import KEPT as MARKS_KEPT
 from queue_engine.handlers.table_limits import OUTBOX_KEPT, PENDING_MERGES_KEPT, SHADOW_KEPT
 from queue_engine.queries.pull_request_status import whose_move
@@ -98,13 +98,16 @@ def _queue_again(found: re.Match[str]) -> str:
 
 
 def _agent_reasons() -> str:
-    """Every reason for which a pull request leaves or is refused, as an agent needs it."""
+    """Every reason for which a pull request is not queued, as an agent needs it."""
     rows = ["| `reason` | `outcome` | who acts | `retry_safe` | what to do |", "| --- | --- | --- | --- | --- |"]
     for reason, facts in REASONS.items():
         if facts.outcome in (Outcome.FAILED, Outcome.CANCELLED, Outcome.REFUSED):
             again = "yes" if reason in RETRY_REASONS else "no"
             step = _BY_A_PERSON.sub(_queue_again, _filled(reason_texts.REASONS[reason].next_step))
             rows.append(f"| `{reason}` | {facts.outcome.value} | {whose_move(reason).value} | {again} | {step} |")
+    full, never = Reason.QUEUE_FULL, WaitReason.NEVER_QUEUED
+    rows.append(f"| `{full}` | refused | {whose_move(full).value} | yes | Wait for room. Then queue it again. |")
+    rows.append(f"| `{never}` | none | {whose_move(never).value} | yes | Queue it. IMQ may have lost its database. |")
     return "\n".join(rows) + "\n"
 
 

@@ -22,11 +22,14 @@ from queue_engine.domain.errors import StaleRecord
 from queue_engine.domain.model import Repository
 from queue_engine.domain.reasons import Reason
 from queue_engine.effects.context import EngineHandler
-from queue_engine.queries.pull_request_status import PullRequestStatus, load_pull_request
+from queue_engine.queries.pull_request_status import NOT_QUEUED, PullRequestStatus, load_pull_request
 from queue_engine.store import Transaction
 
 Finish = Callable[[Transaction, Any, int], Awaitable[None]]
 """Stores the answer of a call, and its status, in the transaction of its work."""
+
+_FULL = "The queue for its base branch is full, so IMQ did not queue the pull request."
+_ONCE_MORE = "Wait for room: queue it again, after the seconds of Retry-After."
 
 _MAX_ATTEMPTS = 5
 """How often a call is tried while other processes change its entry."""
@@ -212,8 +215,10 @@ class PullRequests(EngineHandler):
             found = await self.load(repository, number)
             raise _rejection(refused, state_fields(found, repository, why=refused.reason)) from None
         except SlotsBusy:
-            fields = state_fields(await self.load(repository, number), repository, why=Reason.QUEUE_FULL)
-            raise ApiError(429, "queue full", retry_after=RETRY_AFTER_OUTAGE, **as_json(fields)) from None
+            full = as_json(state_fields(await self.load(repository, number), repository, why=Reason.QUEUE_FULL))
+            if full["state"] == NOT_QUEUED:
+                full |= {"sentence": _FULL, "next": full["next"] | {"sentence": _ONCE_MORE}}
+            raise ApiError(429, "queue full", retry_after=RETRY_AFTER_OUTAGE, **full) from None
         except NotQueued:
             fields = state_fields(await self.load(repository, number), repository)
             raise ApiError(404, "this pull request is not queued", **as_json(fields)) from None

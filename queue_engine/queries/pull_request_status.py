@@ -138,7 +138,7 @@ class PullRequestStatus:
     @property
     def retry_safe(self) -> bool:
         """Whether the same head may land if it is queued again now, without anybody's act before."""
-        return not self.is_queued and self.reason in RETRY_REASONS
+        return not self.is_queued and self.reason in {*RETRY_REASONS, WaitReason.NEVER_QUEUED}
 
     @property
     def may_be_queued(self) -> bool:

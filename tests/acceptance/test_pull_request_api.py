@@ -108,7 +108,7 @@ async def test_pull_request_is_explained_from_admission_to_its_landing(world: Wo
         "outcome": None,
         "reason": "never_queued",
         "whose_move": "author",
-        "retry_safe": False,
+        "retry_safe": True,
     }
     assert first["next"]["call"] == {"method": "POST", "path": path_of(pull)}
     await mona.queue(pull)

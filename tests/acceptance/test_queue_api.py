@@ -80,6 +80,8 @@ async def test_full_queue_refuses_the_api_and_holds_nothing(tmp_path: Path, sess
         assert [answer.status for answer in answers] == [202] * 5 + [429] * 3
         last = answers[-1].body
         assert (last["error"], last["reason"], last["retry_safe"]) == ("queue full", "queue_full", True)
+        assert "did not queue" in last["sentence"]
+        assert "queue it again" in last["next"]["sentence"]
         assert answers[-1].headers["Retry-After"] == "30"
         assert [entry.number for entry in await world.entries()] == [pull.number for pull in pulls[:5]]
         assert await held(world) == []

@@ -12,12 +12,14 @@ import pytest
 
 from bot.cli.author.api_client import Retries
 from bot.cli.console import ExitCode
+from bot.cli.queue_files import copy
 from github_emulator import Fault
 from queue_engine.domain.reasons import REASONS, RETRY_REASONS, Outcome, Reason
 from tests.acceptance.commenting import say
-from tests.acceptance.test_author_commands import Author
+from tests.acceptance.test_author_commands import Author, Output
 from tests.acceptance.test_author_commands import author as author
 from tests.acceptance.test_check_outcomes import with_unit
+from tests.acceptance.test_restored_backups import restore_later
 from tests.acceptance.train_world import CANDIDATES, a_train_world
 from tests.acceptance.world import CI_TIME, LABEL, LAG, World
 
@@ -149,13 +151,22 @@ async def world(tmp_path: Path, lag: timedelta, trains: str) -> AsyncIterator[Wo
 async def land(author: Author, pull: Any, code: ExitCode) -> Any:
     """Run an agent's command while time passes; what it printed."""
     command = asyncio.create_task(author.imq("land", "--wait", "--json", code=code))
+    await queued(author.world, pull, command)
+    await author.world.until(command.done, within=timedelta(days=2))
+    return answer_in(await command)
+
+
+async def queued(world: World, pull: Any, command: asyncio.Task[Output]) -> None:
+    """Wait until a command has queued the pull request."""
     for _ in range(3000):
-        if command.done() or await author.world.entry(pull) is not None:
+        if command.done() or await world.entry(pull) is not None:
             break
         await asyncio.sleep(0.01)
-    await author.world.until(command.done, within=timedelta(days=2))
-    printed = (await command).stdout
-    return json.loads(printed[printed.index("{\n") :])
+
+
+def answer_in(output: Output) -> Any:
+    """The JSON that a command printed."""
+    return json.loads(output.stdout[output.stdout.index("{\n") :])
 
 
 @pytest.mark.parametrize(
@@ -193,6 +204,66 @@ async def test_reason_is_shown_with_its_retry_which_lands_the_same_head(
     assert (await land(author, pull, ExitCode.DONE))["outcome"] == "landed"
     assert world.repository.is_ancestor(head, "main")
     assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize(("trains", "lag"), [(mode, lag) for mode in (ONE, TRAINS) for lag in (timedelta(0), LAG)])
+async def test_landing_that_a_restored_database_does_not_know_is_queued_again(
+    author: Author, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P2, P5: the waiting command ends with `never_queued`, the comment says the same, and a retry lands the head."""
+    monkeypatch.setattr(Retries, "rest", lambda *_: time.sleep(0.05))
+    world, pull = author.world, author.pull()
+    await world.pass_time(CI_TIME * 2)
+    world.repository.push("main", {"past.py": "moved\n"}, "Move the base", by="rhea")
+    await world.pass_time(CI_TIME * 2)
+    copy(tmp_path / "imq.db", tmp_path / "backup.db")
+    waits = asyncio.create_task(author.imq("land", "--wait", "--json", code=ExitCode.DEQUEUED))
+    await queued(world, pull, waits)
+    await world.pass_time(timedelta(seconds=30))
+    world.environment["PORT"] = str(world.runner.addresses[0][1])
+    pull.unlabel(LABEL, by="mona", webhook=False)
+    await restore_later(world, tmp_path)
+    left = answer_in(await waits)
+    assert (left["reason"], left["outcome"], left["retry_safe"]) == ("never_queued", None, True)
+    assert left["next"]["call"]["method"] == "POST"
+    await world.until(lambda: "no longer queued" in world.comment(pull), within=timedelta(hours=1))
+    author.clone.fetch("add")
+    assert (await land(author, pull, ExitCode.DONE))["outcome"] == "landed"
+    assert world.spoken(pull) == 1
+
+
+@pytest.mark.parametrize(("trains", "lag"), [(mode, lag) for mode in (ONE, TRAINS) for lag in (timedelta(0), LAG)])
+async def test_full_queue_is_waited_for(author: Author, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P5: IMQ refuses while the queue is full. The command asks again as IMQ says, for a quarter of an hour at most."""
+    world, slept, asked = author.world, list[float](), asyncio.Event()
+    author.pull()
+    loop = asyncio.get_running_loop()
+
+    def sleep(_: Retries, seconds: float | None = None) -> None:
+        slept.append(seconds or 0.0)
+        loop.call_soon_threadsafe(asked.set)
+        time.sleep(0.01)
+
+    monkeypatch.setattr(Retries, "rest", sleep)
+    configure(world, "depth: 1\n")
+    front = world.open("front")
+    await world.pass_time(CI_TIME * 2)
+    await say(world, front, "/pause", by="rhea")
+    front.label(LABEL, by="mona")
+    await world.settle()
+    refused = json.loads((await author.imq("land", "--json", code=ExitCode.BUSY)).stdout)
+    assert (refused["reason"], refused["outcome"], refused["retry_safe"]) == ("queue_full", "refused", True)
+    assert slept == []
+    waits = asyncio.create_task(author.imq("land", "--wait", "--json"))
+    waits.add_done_callback(lambda _: asked.set())
+    await asked.wait()
+    await say(world, front, "/resume", by="rhea")
+    await world.until(waits.done)
+    printed = await waits
+    assert answer_in(printed)["outcome"] == "landed"
+    assert printed.stderr.count("queue full") == 1
+    assert slept[0] == 30.0
+    assert front.merged
 
 
 def test_each_reason_has_its_cause() -> None:

@@ -49,8 +49,13 @@ class ApiAnswer:
     @property
     def pause(self) -> float | None:
         """Return after how many seconds to ask again, if IMQ cannot answer yet and says so."""
+        return self.retry_after if self.status in {_CONFLICT, _UNAVAILABLE} else None
+
+    @property
+    def retry_after(self) -> float | None:
+        """Return the seconds of the header `Retry-After`."""
         seconds = self.headers.get("retry-after", "")
-        return float(seconds) if self.status in {_CONFLICT, _UNAVAILABLE} and seconds.isdecimal() else None
+        return float(seconds) if seconds.isdecimal() else None
 
 
 @dataclass(slots=True)

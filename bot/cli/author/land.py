@@ -38,7 +38,7 @@ from bot.cli.author.terminal import details, say_line, state_line, state_word
 from bot.cli.console import ExitCode, echo, echo_json, json_option, stop
 
 GIVE_UP_SECONDS = 900.0
-"""For so long IMQ may be unreachable; a release or a restart takes minutes."""
+"""For so long IMQ may be unreachable, which a release takes minutes to end, have too many calls, or a full queue."""
 
 _LEAST_SECONDS = 1.0
 """A call that is answered sooner without a change did not wait: IMQ is asked more and more rarely then."""
@@ -314,7 +314,8 @@ def land(
     numbers = tuple(dict.fromkeys(numbers))
     if len(numbers) > 1 and head not in (None, ANY):
         raise click.UsageError("--head names the head of one pull request.")
-    session = open_session(server, as_json=as_json)
+    patience = min(GIVE_UP_SECONDS, GIVE_UP_SECONDS if timeout is None else timeout) if wait else 0.0
+    session = open_session(server, as_json=as_json, patience=patience)
     if len(numbers) > 1:
         chosen = repository or repository_of_clone(session, clone_or_stop())
         try:

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
+from uuid import uuid4
 
 import click
 
-from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed, server_url
+from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed, Retries, server_url
 from bot.cli.author.clone import Branch, Clone, CloneError
-from bot.cli.console import ExitCode, RepositoryName, echo_json, stop
+from bot.cli.console import ExitCode, RepositoryName, echo, echo_json, stop
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
@@ -119,18 +120,33 @@ API = "/api/v1"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A server, and who calls it. `github` is the host of its GitHub, if a login named it."""
+    """A server, and who calls it. `github` is the host of its GitHub, if a login named it.
+
+    For so many seconds of `patience` a call is sent again while IMQ has too many calls, or no room in the queue.
+    """
 
     client: ApiClient
     github: str | None
     as_json: bool
+    patience: float = 0.0
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None) -> ApiAnswer:
         """Send a call, and stop the command if nothing answers. A call that changes something is sent again first."""
+        key, retries, shown = key or str(uuid4()), Retries(), ""
         try:
-            return self.client.insist(method, path, body, key=key)
+            while True:
+                answer = self.client.insist(method, path, body, key=key)
+                if answer.status != BUSY:
+                    return answer
+                if self.patience and answer.sentence != shown:
+                    shown = answer.sentence
+                    echo(f"Waiting, since IMQ answers: {shown}.", err=True)
+                if not retries.outlasts(self.patience, answer.retry_after):
+                    return answer
         except ConnectionFailed as problem:
             stop(ExitCode.UNREACHABLE, str(problem))
+        except KeyboardInterrupt:
+            stop(ExitCode.INTERRUPTED, "Stopped waiting. Run the command again to continue.")
 
     def refuse(self, answer: ApiAnswer) -> None:
         """Stop the command for an answer that is a refusal; return for any other."""
@@ -182,7 +198,7 @@ def chosen_url(given: str | None) -> str | None:
         stop(ExitCode.USAGE, f"{problem}.")
 
 
-def open_session(given: str | None, *, as_json: bool) -> Session:
+def open_session(given: str | None, *, as_json: bool, patience: float = 0.0) -> Session:
     """Return the session of a command; stop it without a login."""
     if token := os.environ.get(TOKEN, "").strip():
         if not is_token(token):
@@ -192,13 +208,13 @@ def open_session(given: str | None, *, as_json: bool) -> Session:
         named = given or os.environ.get(URL)
         if not named:
             stop(ExitCode.USAGE, f"{TOKEN} is set without {URL}: set the address of the server too, or give --server.")
-        return Session(ApiClient(chosen_url(named) or "", token), None, as_json)
+        return Session(ApiClient(chosen_url(named) or "", token), None, as_json, patience)
     url = chosen_url(given)
     login = find_login(url)
     if login is None:
         where = "URL" if url is None else url
         stop(ExitCode.NOT_ALLOWED, f"You are not logged in. Run `imq login {where}`, or set {URL} and {TOKEN}.")
-    return Session(ApiClient(login.url, login.token), login.github, as_json)
+    return Session(ApiClient(login.url, login.token), login.github, as_json, patience)
 
 
 def is_token(text: str) -> bool:

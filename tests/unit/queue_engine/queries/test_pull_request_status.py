@@ -85,7 +85,7 @@ async def test_status_of_a_pull_request_that_landed_or_never_was_queued_needs_no
             await happened(t, 1, "landed")
         found = await load_pull_request(t, REPOSITORY.id, 1, {}, NOW)
     assert found.previous == (QueueHistory("landed", None, None, NOW, "main") if landed else None)
-    assert (found.rejected, found.retry_safe, found.may_be_queued) == (None, False, not landed)
+    assert (found.rejected, found.retry_safe, found.may_be_queued) == (None, not landed, not landed)
     assert found.reason is (WaitReason.LANDED if landed else WaitReason.NEVER_QUEUED)
 
 

@@ -2,16 +2,20 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from bot.cli.author import land
+from bot.cli.author.agents import _PARAGRAPH as PARAGRAPH
+from bot.cli.author.agents import SKILL as SKILL_OF_PACKAGE
 from bot.cli.author.agents import McpServer
 from bot.cli.author.api_client import ApiAnswer, ApiClient, ConnectionFailed
 from bot.cli.author.land import PendingLanding
@@ -20,6 +24,9 @@ from bot.mcp.protocol import INTERNAL_ERROR
 from tests.support.real_time import LIMIT
 
 SKILL = Path("imq") / "SKILL.md"
+SKILL_TEXT = SKILL_OF_PACKAGE.read_text()
+QUOTED = re.compile(r"(?:`|^)(imq [^`#\n]+?)\s*(?:`|#|$)", re.MULTILINE)
+"""A command line in a text."""
 
 
 @pytest.fixture
@@ -55,6 +62,18 @@ def test_paragraph_in_agents_md_is_renewed_in_its_place(clone: Path) -> None:
     file.write_text(f"{first}\nBe brief.\n".replace("never merge by hand", "an older text"))
     install("--agents-md")
     assert file.read_text() == f"{first}\nBe brief.\n"
+
+
+@pytest.mark.parametrize("line", sorted({*QUOTED.findall(SKILL_TEXT), *QUOTED.findall(PARAGRAPH)}))
+def test_each_command_that_agents_read_is_one(line: str) -> None:
+    """The command line knows it, with all its options."""
+    values = {"NUMBER": "7", "OPENED": "8", "URL": "https://imq.example.com"}
+    words, command = [values.get(word, word) for word in line.split()[1:]], cast(click.Command, main)
+    while isinstance(command, click.Group):
+        found, words = command.commands[words[0]], words[1:]
+        command = found
+    with command.make_context(line, words):
+        pass
 
 
 def test_landing_has_one_key_until_its_outcome_was_printed(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
