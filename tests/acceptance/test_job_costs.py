@@ -197,10 +197,11 @@ async def test_repository_without_prices_has_minutes_and_pays_no_request(tmp_pat
         assert not [each for each in world.server.requests if "/actions/jobs" in each.template]
 
 
-async def test_statistics_say_what_trains_and_refs_of_tested_trees_save(tmp_path: Path) -> None:
+@pytest.mark.lagging
+async def test_statistics_say_what_trains_and_refs_of_tested_trees_save(tmp_path: Path, lag: timedelta) -> None:
     """Three members land by one run, which saves two; the named job need not run again on the base."""
     more = f"{TRAINS}merge: {{tested_refs: build}}\n"
-    async with a_billed_world(tmp_path, more) as world, aiohttp.ClientSession() as session:
+    async with a_billed_world(tmp_path, more, lag=lag) as world, aiohttp.ClientSession() as session:
         pulls = [world.open(f"pull-{place}", files={f"{place}.txt": "x"}) for place in range(3)]
         await world.pass_time(10 * MINUTE)
         mona, branch = await caller(world, session), "/api/v1/repositories/acme/widgets/branches/main"

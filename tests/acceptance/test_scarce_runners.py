@@ -66,12 +66,15 @@ async def test_run_waits_for_a_free_runner_while_others_pass(tmp_path: Path, tra
         assert gpu.tested[kernel.head_sha] >= 1
 
 
+@LAGS
 @pytest.mark.parametrize(
     "trains", ["", "trains: {candidates: push, max_size: 1, runs: 2}\n"], ids=["one_by_one", "trains"]
 )
-async def test_next_free_runner_goes_to_whom_waits_longest_of_all_queues(tmp_path: Path, trains: str) -> None:
+async def test_next_free_runner_goes_to_whom_waits_longest_of_all_queues(
+    tmp_path: Path, trains: str, lag: timedelta
+) -> None:
     """P5: a queue that always has work keeps no runner from the queue of another branch."""
-    async with a_lab(tmp_path, trains, timedelta(0)) as (world, gpu):
+    async with a_lab(tmp_path, trains, lag) as (world, gpu):
         pulls = [await opened(world, gpu, name) for name in ("a", "b", "c")]
         other = await opened(world, gpu, "other", base="release")
         for branch in ("main", "release"):
@@ -107,11 +110,14 @@ async def one_with_the_runner_and_one_without(
     return first, kernel
 
 
+@LAGS
 @pytest.mark.parametrize("way", ["killed", "more runners", "no capacity", "other check"])
 @pytest.mark.parametrize("trains", ["", "trains: {candidates: push}\n"], ids=["one_by_one", "trains"])
-async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(tmp_path: Path, trains: str, way: str) -> None:
+async def test_run_that_waits_for_a_runner_begins_once_it_need_not_wait(
+    tmp_path: Path, trains: str, way: str, lag: timedelta
+) -> None:
     """P2, P5: after a kill, and within a minute of a configuration that has it wait no longer."""
-    async with a_lab(tmp_path, trains, timedelta(0)) as (world, gpu):
+    async with a_lab(tmp_path, trains, lag) as (world, gpu):
         first, kernel = await one_with_the_runner_and_one_without(world, gpu, timedelta(seconds=30))
         if way == "killed":
             await world.kill()
@@ -163,15 +169,16 @@ async def test_runner_whose_webhooks_are_lost_is_free_again(tmp_path: Path, trai
         await world.until(lambda: bool(first.merged and kernel.merged), within=timedelta(minutes=40))
 
 
+@LAGS
 @pytest.mark.parametrize("holder", ["elsewhere", "here"])
 @pytest.mark.parametrize("way", ["agent", "hotfix"])
 @pytest.mark.parametrize("trains", ["", "trains: {candidates: push, runs: 1}\n"], ids=["one_by_one", "trains"])
 async def test_run_ends_only_for_a_pull_request_that_then_has_its_runner(
-    tmp_path: Path, trains: str, way: str, holder: str
+    tmp_path: Path, trains: str, way: str, holder: str, lag: timedelta
 ) -> None:
     """P5, P7: a run that ends while the other waits for a busy runner would begin and end every 30 seconds."""
     urgent = "priority: {labels: {urgent: {hotfix: true, preempts: true}}}\nfair_share: {waiting: 1}\n"
-    async with a_lab(tmp_path, trains + urgent, timedelta(0)) as (world, gpu):
+    async with a_lab(tmp_path, trains + urgent, lag) as (world, gpu):
         by = "mona"
         if way == "agent":
             world.github.create_user(by := "agent[bot]", kind="Bot")
