@@ -1,12 +1,28 @@
 """`Lands-With:` in descriptions: a set of pull requests, also of several repositories, lands once all are ready."""
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.acceptance.test_landing_order import other_repository
-from tests.acceptance.world import CI_TIME, LABEL, World
+from tests.acceptance.train_world import a_train_world
+from tests.acceptance.world import CI_TIME, LABEL, World, a_world
+
+
+@pytest.fixture
+def trains() -> bool:
+    """Whether the repository tests pull requests together."""
+    return False
+
+
+@pytest.fixture
+async def world(tmp_path: Path, lag: timedelta, trains: bool) -> AsyncIterator[World]:
+    """A fresh world, with trains where the test asks for them."""
+    async with a_train_world(tmp_path, lag=lag) if trains else a_world(tmp_path, lag=lag) as made:
+        yield made
 
 
 async def journal(world: World, pull: Any) -> list[tuple[str, str]]:
@@ -36,6 +52,7 @@ async def a_set(world: World, *, first: str = "", second: str = "") -> tuple[Any
 
 
 @pytest.mark.lagging
+@pytest.mark.parametrize("trains", [False, True])
 @pytest.mark.parametrize("order", ["by name", "as it says"])
 async def test_set_lands_in_order_once_all_are_ready(world: World, order: str) -> None:
     """P4: each member needs consent of its own; the comment says that this is not atomic."""
@@ -59,6 +76,7 @@ async def test_set_lands_in_order_once_all_are_ready(world: World, order: str) -
 
 
 @pytest.mark.lagging
+@pytest.mark.parametrize("trains", [False, True])
 async def test_failure_in_the_middle_says_what_landed(world: World) -> None:
     """P2: the rest waits, also after a kill, and lands once it is ready again."""
     needed, user = await a_set(world)
@@ -85,6 +103,7 @@ async def test_failure_in_the_middle_says_what_landed(world: World) -> None:
 
 
 @pytest.mark.lagging
+@pytest.mark.parametrize("trains", [False, True])
 async def test_member_that_names_no_other_is_held_by_none(world: World) -> None:
     """P5: a name in a description holds up no pull request of others."""
     needed, user = await a_set(world)
