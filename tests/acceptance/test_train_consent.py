@@ -214,7 +214,7 @@ async def test_member_that_left_ends_its_run_at_once(tmp_path: Path) -> None:
 
 
 async def test_landing_half_done_is_not_ended_by_a_rule_that_requires_imqs_own_check(tmp_path: Path) -> None:
-    """P1: the base rests on a prefix that no run tested, so the landing continues, and its tip is tested first."""
+    """P1: the base rests on a prefix that no run tested, so the landing continues: IMQ's check passes first."""
     async with a_train_world(tmp_path, more="merge:\n  method: squash\n") as world:
         pulls = await ready(world, "a", "b")
         github: Any = world.bot.engine.github
@@ -236,7 +236,7 @@ async def test_landing_half_done_is_not_ended_by_a_rule_that_requires_imqs_own_c
         await world.settle()
         async with world.bot.engine.store.reading() as tx:
             history = await tx.timeline.of_pull_request(world.repository.record.id, 0)
-        assert next(each.data["outcome"] for each in history if each.event == "run_ended") == "stopped"
+        assert next(each.data["outcome"] for each in history if each.event == "run_ended") == "landed"
         assert await world.entries() == ()
         assert await world.paused() is None
 
