@@ -71,6 +71,8 @@ def withdrawn_since_label(
 ) -> Reason | None:
     """Return why the label that this person set then is no consent any more; None if no webhook reports that."""
     since = _changes_since(pull, labeled_at, by, place=len(pull.reported))
+    if _left(since, pull.head_sha):
+        return Reason.HEAD_CHANGED
     return _withdrawn(since, base_branch, policy, by=by, trusted_labels=(), drafts=waits(policy))
 
 
@@ -91,7 +93,15 @@ def withdrawn_since_queued(pull: PullRequest, entry: Entry, policy: Policy) -> R
             one for one in pull.reported if isinstance(one, PullRequestState) and one.updated_at > entry.enqueued_at
         ]
     trusted, drafts = entry.trusted_labels, not entry.is_ready
+    stays = entry.is_ready and entry.status is not EntryStatus.UPDATING and pull.head_sha == entry.head_sha
+    if stays and _left(since, entry.head_sha):
+        return Reason.HEAD_CHANGED
     return _withdrawn(since, entry.base_branch, policy, by=entry.queued_by, trusted_labels=trusted, drafts=drafts)
+
+
+def _left(since: Sequence[PullRequestState], head_sha: str) -> bool:
+    """Whether somebody pushed over this head: one that is there again has no consent."""
+    return any(one.before == head_sha for one in since)
 
 
 def changed_since_command(reported: Sequence[PullRequestState | Consent], head_sha: str) -> Reason | None:

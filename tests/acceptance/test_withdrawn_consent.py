@@ -15,10 +15,19 @@ PULL = "/repos/{owner}/{repo}/pulls/{number}"
 
 Act = Callable[[Any], object]
 
+
+def take_back(pull: Any) -> None:
+    """Push the former head by force."""
+    record, accounts = pull.record.repository, pull.domain.accounts
+    former = record.git.must(pull.head_sha).parents[0]
+    pull.domain.refs.update(record, pull.record.head_branch, former, actor=accounts.actor("hubot"), force=True)
+
+
 WITHDRAWALS: dict[str, tuple[Act, Act, list[str]]] = {
     "draft": (lambda p: p.convert_to_draft(by="mona"), lambda p: p.ready_for_review(by="mona"), ["draft"]),
     "close": (lambda p: p.close(by="mona"), lambda p: p.reopen(by="mona"), ["closed"]),
     "base": (lambda p: p.edit_base("release", by="mona"), lambda p: p.edit_base("main", by="mona"), ["base_changed"]),
+    "push": (lambda p: p.push({"more.py": "more\n"}, by="hubot"), take_back, ["head_changed"]),
     "label": (
         lambda p: p.unlabel(LABEL, by="mona"),
         lambda p: p.label(LABEL, by="tria"),

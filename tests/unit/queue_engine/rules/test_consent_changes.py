@@ -165,7 +165,7 @@ COMMAND = Consent(kind="commanded", at=AT, head_sha="head-1")
         ((COMMAND.model_copy(update={"lands_on": OTHER_BASE.base}), OTHER_BASE), None),
         ((COMMAND.model_copy(update={"lands_on": "other"}), OTHER_BASE), Reason.BASE_CHANGED),
         ((PUSH, OTHER_BASE, COMMAND), None),
-        ((COMMAND, state(0, before="head-1", head_sha="head-2")), None),
+        ((COMMAND, state(0, before="head-0", head_sha="head-2")), None),
         ((COMMAND, state(3)), None),
         ((CONSENT, PUSH, OTHER_BASE), None),
         ((Consent(kind="commanded", at=AT, head_sha="head-2"), PUSH, OTHER_BASE), None),
